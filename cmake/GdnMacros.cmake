@@ -1,0 +1,36 @@
+# A static library of the project; every source may use every generated header.
+function(add_gdn_library name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  add_dependencies(${name} gdn-headers)
+  target_link_libraries(${name} PUBLIC ${ARG_LINK})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  set_property(GLOBAL APPEND PROPERTY GDN_LIBS ${name})
+endfunction()
+
+# A command-line tool linked against all project libraries and libMLIR.so.
+function(add_gdn_tool name)
+  add_executable(${name} ${ARGN})
+  add_dependencies(${name} gdn-headers)
+  get_property(libs GLOBAL PROPERTY GDN_LIBS)
+  target_link_libraries(${name} PRIVATE ${libs} MLIR LLVM)
+endfunction()
+
+# Runs mlir-tblgen on the given .td and registers the output as a header that
+# all libraries wait for. Usage: gdn_tablegen(<td> <out> <options...>)...
+macro(gdn_tablegen td)
+  set(LLVM_TARGET_DEFINITIONS ${td})
+  set(_args ${ARGN})
+  list(LENGTH _args _n)
+  math(EXPR _last "${_n} - 1")
+  foreach(_i RANGE 0 ${_last} 2)
+    math(EXPR _j "${_i} + 1")
+    list(GET _args ${_i} _out)
+    list(GET _args ${_j} _flags)
+    string(REPLACE "," ";" _flags "${_flags}")
+    mlir_tablegen(${_out} ${_flags} EXTRA_INCLUDES ${CMAKE_SOURCE_DIR}/include)
+  endforeach()
+  string(MAKE_C_IDENTIFIER "gdn_tblgen_${CMAKE_CURRENT_SOURCE_DIR}_${td}" _target)
+  add_public_tablegen_target(${_target})
+  add_dependencies(gdn-headers ${_target})
+endmacro()

@@ -1,0 +1,112 @@
+//===- GdnRecurrenceOp.td - the recurrence -----------------*- tablegen -*-===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GDN_DIALECT_GDN_IR_GDNRECURRENCEOP_TD
+#define GDN_DIALECT_GDN_IR_GDNRECURRENCEOP_TD
+
+include "gdn/Dialect/Gdn/IR/GdnOpBase.td"
+
+def Gdn_RecurrenceOp : Gdn_Op<"recurrence", [
+    AttrSizedOperandSegments]> {
+  let summary = "delta-rule recurrence over time";
+  let description = [{
+    Per sequence and value head, for the tokens t in order (S is V x K; decay
+    first, then the error, then the read):
+
+    ```
+    S <- S * exp(g_t)                per head, or per column of S for a gate per key channel
+    S <- S + (w_t o v_t - S (e_t o k_t)) k_t^T      with e = w = beta, or erase and write
+    S <- S + v_t k_t^T                              without beta, erase and write
+    o_t = scale * S q_t
+    ```
+
+    Which optional operands are present selects the model:
+
+    | gate | beta | model | source |
+    |---|---|---|---|
+    | - | - | linear attention | arXiv:2006.16236 |
+    | per head | - | Mamba-2 / SSD, RetNet, lightning attention (dt folded into v) | arXiv:2405.21060 |
+    | per key channel | - | GLA | arXiv:2312.06635 |
+    | - | yes | DeltaNet | arXiv:2406.06484 |
+    | per head | yes | Gated DeltaNet | arXiv:2412.06464 |
+    | per key channel | yes | Kimi Delta Attention | arXiv:2510.26692 |
+    | per key channel | `erase` and `write` | Gated DeltaNet-2 | |
+
+    | operand | shape | element type | meaning |
+    |---|---|---|---|
+    | q, k | [B, T, Hqk, K] | f16, bf16 or f32 | queries, keys |
+    | v | [B, T, Hv, V] | as q | values; Hv is a multiple of Hqk, value head h uses key head h / (Hv / Hqk) |
+    | gate | [B, T, Hv] or [B, T, Hv, K] | f32 or as q | natural log of the decay; at most 0 in practice, above 0 (growth) is computed as given |
+    | beta | [B, T, Hv] | f32 or as q | write strength, 0..1, or 0..2 with negative eigenvalues |
+    | erase, write | [B, T, Hv, K], [B, T, Hv, V] | f32 or as q | both or none, not together with beta |
+    | offsets | [N + 1] | i32 or i64 | cumulative sequence starts (cu_seqlens) of N sequences packed in one row: B = 1, offsets[0] = 0, offsets[N] = T, not decreasing |
+    | out | [B, T, Hv, V] | as q | destination of o |
+    | state | [N, Hv, V, K] or [N, Hv, K, V] (`state_layout`) | f32, bf16 or f16 | initial state in, final state out; N = B without offsets |
+
+    Any K, V, T; B, T and N may be dynamic, the other sizes are static. `scale`
+    is K^-1/2 when absent. An empty sequence is legal: its final state is its
+    initial state. Decode is this op with T = 1. Sums and the state inside one
+    call are float32 whatever the element types are; the final state is rounded
+    to the state's element type once.
+
+    Tiling: batch or sequence, value head and value channel are parallel; time
+    is sequential (declared as a reduction, to be tiled in order only).
+
+    ```mlir
+    %o, %s = gdn.recurrence ins(%q, %k, %v : tensor<1x?x16x128xbf16>, tensor<1x?x16x128xbf16>, tensor<1x?x32x128xbf16>)
+        gate(%g : tensor<1x?x32xf32>) beta(%b : tensor<1x?x32xf32>)
+        outs(%o0, %s0 : tensor<1x?x32x128xbf16>, tensor<1x32x128x128xf32>)
+        -> tensor<1x?x32x128xbf16>, tensor<1x32x128x128xf32>
+    ```
+  }];
+  let arguments = (ins
+    Gdn_Shaped:$q, Gdn_Shaped:$k, Gdn_Shaped:$v,
+    Optional<Gdn_Shaped>:$gate, Optional<Gdn_Shaped>:$beta,
+    Optional<Gdn_Shaped>:$erase, Optional<Gdn_Shaped>:$write,
+    Optional<Gdn_Shaped>:$offsets,
+    Gdn_Shaped:$out, Gdn_Shaped:$state,
+    OptionalAttr<F64Attr>:$scale,
+    DefaultValuedAttr<Gdn_StateLayoutAttr, "::mlir::gdn::StateLayout::VFirst">:$state_layout,
+    OptionalAttr<Gdn_ScheduleAttr>:$schedule);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    `ins` `(` $q `,` $k `,` $v `:` type($q) `,` type($k) `,` type($v) `)`
+    (`gate` `(` $gate^ `:` type($gate) `)`)?
+    (`beta` `(` $beta^ `:` type($beta) `)`)?
+    (`erase` `(` $erase^ `:` type($erase) `)`)?
+    (`write` `(` $write^ `:` type($write) `)`)?
+    (`offsets` `(` $offsets^ `:` type($offsets) `)`)?
+    `outs` `(` $out `,` $state `:` type($out) `,` type($state) `)`
+    attr-dict (`->` type($results)^)?
+  }];
+  let hasCanonicalizer = 1;
+  let extraClassDeclaration = baseDeclaration # [{
+    MutableOperandRange getDpsInitsMutable() {
+      return MutableOperandRange(*this, getNumOperands() - 2, 2);
+    }
+    ShapedType getQType() { return cast<ShapedType>(getQ().getType()); }
+    ShapedType getVType() { return cast<ShapedType>(getV().getType()); }
+    ShapedType getStateType() { return cast<ShapedType>(getState().getType()); }
+    /// Static sizes: key heads, value heads, key and value channels.
+    int64_t getNumKeyHeads() { return getQType().getDimSize(2); }
+    int64_t getNumValueHeads() { return getVType().getDimSize(2); }
+    int64_t getKeySize() { return getQType().getDimSize(3); }
+    int64_t getValueSize() { return getVType().getDimSize(3); }
+    /// Value heads per key head.
+    int64_t getGroupSize() { return getNumValueHeads() / getNumKeyHeads(); }
+    bool isKFirst() { return getStateLayout() == StateLayout::KFirst; }
+    /// True if the state is corrected by the delta rule (beta, or erase and write).
+    bool isDelta() { return getBeta() || getErase(); }
+    bool hasChannelGate() {
+      return getGate() && cast<ShapedType>(getGate().getType()).getRank() == 4;
+    }
+    /// The factor on q: the attribute, or K^-1/2.
+    double getScaleValue();
+  }];
+}
+
+#endif // GDN_DIALECT_GDN_IR_GDNRECURRENCEOP_TD

@@ -1,0 +1,46 @@
+//===- GdnTile.h - gdn_tile dialect -----------------------------*- C++ -*-===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GDN_DIALECT_GDNTILE_IR_GDNTILE_H
+#define GDN_DIALECT_GDNTILE_IR_GDNTILE_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "gdn/Dialect/GdnTile/IR/GdnTileDialect.h.inc"
+#include "gdn/Dialect/GdnTile/IR/GdnTileEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "gdn/Dialect/GdnTile/IR/GdnTileAttrs.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "gdn/Dialect/GdnTile/IR/GdnTileTypes.h.inc"
+#define GET_OP_CLASSES
+#include "gdn/Dialect/GdnTile/IR/GdnTileOps.h.inc"
+
+namespace mlir::gdn_tile {
+
+/// Name of the attribute that marks a function as a tile program.
+constexpr llvm::StringLiteral kKernelAttrName = "gdn_tile.kernel";
+
+/// The kernel attribute of a function, or null.
+inline KernelAttr getKernelAttr(Operation *func) {
+  return func->getAttrOfType<KernelAttr>(kKernelAttrName);
+}
+
+/// True for memrefs in shared (workgroup) memory.
+bool isShared(Type type);
+
+} // namespace mlir::gdn_tile
+
+#endif // GDN_DIALECT_GDNTILE_IR_GDNTILE_H

@@ -1,0 +1,94 @@
+//===- GdnTileBase.td - gdn_tile dialect, attributes, types *- tablegen -*-===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GDN_DIALECT_GDNTILE_IR_GDNTILEBASE_TD
+#define GDN_DIALECT_GDNTILE_IR_GDNTILEBASE_TD
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+
+def GdnTile_Dialect : Dialect {
+  let name = "gdn_tile";
+  let cppNamespace = "::mlir::gdn_tile";
+  let summary = "Tile programs: fragments in registers, tiles in shared memory, copies, mma";
+  let description = [{
+    A *tile program* is a `func.func` with the attribute `gdn_tile.kernel`. One
+    block of `warps` warps runs it; `gdn_tile.block_id` tells which. Its values
+    are:
+
+    * **fragments**: vectors of rank 2, `vector<MxNxT>`, spread over the registers of
+      the block in the kernel's layout. `vector<Mx1xT>` holds one value per row,
+      `vector<1xNxT>` one per column, replicated where the layout needs them;
+      `vector.broadcast` expands them. All elementwise work is plain `arith` and
+      `math` on fragments.
+    * **global memory**: memrefs in the default memory space.
+    * **shared memory**: `memref.alloc` results in
+      `#gpu.address_space<workgroup>`, rank 1 or 2, static shapes. A rank-2 tile
+      is stored in panels of 128, 64 or 32 bytes (the largest that divides a
+      row), one panel after the other, each with its 16-byte chunks xor-swizzled
+      by the row: exactly the 128-, 64- and 32-byte modes of TMA and wgmma. The
+      layout is a function of the type, so there are no layout attributes.
+
+    Without tokens a tile program is an ordinary sequential program over vectors
+    and memrefs: `convert-gdn-tile-to-vector` runs it on the CPU. Asynchrony is in
+    SSA: an asynchronous copy returns a token, `gdn_tile.wait` takes it.
+    Barriers are inserted by one pass, `gdn-tile-insert-barriers`.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::vector::VectorDialect"
+  ];
+}
+
+def GdnTile_Layout : I32EnumAttr<"FragmentLayoutKind", "register layout of the fragments of a kernel", [
+  I32EnumAttrCase<"Accumulator", 0, "accumulator">,
+  I32EnumAttrCase<"Rows", 1, "rows">
+]> {
+  let cppNamespace = "::mlir::gdn_tile";
+  let genSpecializedAttr = 0;
+}
+
+def GdnTile_KernelAttr : AttrDef<GdnTile_Dialect, "Kernel"> {
+  let mnemonic = "kernel";
+  let summary = "marks a function as a tile program";
+  let description = [{
+    | field | meaning |
+    |---|---|
+    | `warps` | warps per block, 1 to 16 |
+    | `layout` | `accumulator`: a fragment of M rows lies in the layout of the mma.sync m16n8 and wgmma accumulator, 16 rows per warp, M = 16 * warps; `rows`: each row lies in `lanes` neighbouring lanes, 16 bytes per lane in turn, for row sums and streaming |
+    | `lanes` | lanes per row of the `rows` layout: 1, 2, 4, 8, 16 or 32 |
+
+    `accumulator`, for M = 16 * warps and N a multiple of 8: register r of lane l in warp w
+    holds row 16 w + l/4 + 8 ((r/2) % 2) and column 8 (r/4) + 2 (l % 4) + r % 2.
+
+    `rows` with L lanes, for M a multiple of warps * 32/L and N a multiple of E L
+    or N = E * (a divisor of L), E = 16 bytes / element size of the state's type as
+    `chunk` says: register r = (i, j, e) of lane l in warp w holds row
+    (w + warps i) (32/L) + l / L and column (l % L) E + j E L + e.
+  }];
+  let parameters = (ins
+    "int64_t":$warps,
+    EnumParameter<GdnTile_Layout>:$layout,
+    DefaultValuedParameter<"int64_t", "0">:$lanes,
+    DefaultValuedParameter<"int64_t", "4">:$elementsPerChunk);
+  let assemblyFormat = [{
+    `<` `warps` `=` $warps `,` `layout` `=` $layout (`,` `lanes` `=` $lanes^)?
+    (`,` `chunk` `=` $elementsPerChunk^)? `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+def GdnTile_Token : TypeDef<GdnTile_Dialect, "Token"> {
+  let mnemonic = "token";
+  let summary = "a group of asynchronous copies in flight";
+}
+
+#endif // GDN_DIALECT_GDNTILE_IR_GDNTILEBASE_TD

@@ -1,0 +1,258 @@
+//===- GdnTileOps.td - gdn_tile ops ------------------------*- tablegen -*-===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GDN_DIALECT_GDNTILE_IR_GDNTILEOPS_TD
+#define GDN_DIALECT_GDNTILE_IR_GDNTILEOPS_TD
+
+include "gdn/Dialect/GdnTile/IR/GdnTileBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def GdnTile_Fragment : VectorOfRankAndType<[2], [AnyType]>;
+
+class GdnTile_Op<string mnemonic, list<Trait> traits = []>
+    : Op<GdnTile_Dialect, mnemonic, traits>;
+
+def GdnTile_LaunchOp : GdnTile_Op<"launch", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "run a tile program on a one-dimensional grid";
+  let description = [{
+    Runs the tile program `kernel` with `grid` blocks (0 = nothing) and these
+    operands: memrefs and index values. Launches of one function run in order.
+
+    ```mlir
+    gdn_tile.launch @scan grid(%blocks) (%q, %t : memref<?x16x128xbf16>, index)
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Index:$grid,
+                       Variadic<AnyType>:$args);
+  let assemblyFormat = [{
+    $kernel `grid` `(` $grid `)` `(` ($args^ `:` type($args))? `)` attr-dict
+  }];
+}
+
+def GdnTile_BlockIdOp : GdnTile_Op<"block_id", [Pure]> {
+  let summary = "index of this block in the grid";
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+class GdnTile_CopyOp<string mnemonic>
+    : GdnTile_Op<mnemonic, [
+        AttrSizedOperandSegments,
+        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let hasVerifier = 1;
+}
+
+def GdnTile_CopyInOp : GdnTile_CopyOp<"copy_in"> {
+  let summary = "copy a tile from global to shared memory";
+  let description = [{
+    Copies the tile of `source` that starts at `indices` into the whole of `tile`.
+    Dimension d of the tile runs along dimension `dims[d]` of the source, with
+    the element's own size as step. Elements at or behind `valid[d]` in dimension
+    d are not read: zeros are written in their place. If the element types
+    differ the value is extended to float32 on the way.
+
+    With a token result the copy is asynchronous (`cp.async`): the tile may be
+    read only behind a `gdn_tile.wait` on the token.
+
+    ```mlir
+    gdn_tile.copy_in %k[%row, %head, %c0] dims [0, 2] valid(%rows, %c128) to %tile
+        : memref<?x16x128xbf16> to memref<64x128xbf16, #gpu.address_space<workgroup>>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$source, Variadic<Index>:$indices,
+                       DenseI64ArrayAttr:$dims, Variadic<Index>:$valid,
+                       AnyMemRef:$tile);
+  let results = (outs Optional<GdnTile_Token>:$token);
+  let assemblyFormat = [{
+    $source `[` $indices `]` `dims` $dims (`valid` `(` $valid^ `)`)? `to` $tile
+    attr-dict `:` type($source) `to` type($tile) (`->` type($token)^)?
+  }];
+}
+
+def GdnTile_CopyOutOp : GdnTile_CopyOp<"copy_out"> {
+  let summary = "copy a tile from shared to global memory";
+  let description = [{
+    The reverse of `gdn_tile.copy_in`: elements at or behind `valid[d]` in dimension d
+    are not written. Element types are equal.
+
+    ```mlir
+    gdn_tile.copy_out %tile to %o[%row, %head, %c0] dims [0, 2] valid(%rows, %c64)
+        : memref<64x64xbf16, #gpu.address_space<workgroup>> to memref<?x32x128xbf16>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$tile, AnyMemRef:$destination,
+                       Variadic<Index>:$indices, DenseI64ArrayAttr:$dims,
+                       Variadic<Index>:$valid);
+  let assemblyFormat = [{
+    $tile `to` $destination `[` $indices `]` `dims` $dims (`valid` `(` $valid^ `)`)?
+    attr-dict `:` type($tile) `to` type($destination)
+  }];
+}
+
+def GdnTile_WaitOp : GdnTile_Op<"wait"> {
+  let summary = "wait until asynchronous copies have landed";
+  let description = [{
+    Behind it the copies of `token` and all older ones are complete for the
+    threads that issued them; at most `pending` younger groups of copies are
+    still in flight. The other threads see the data behind the next barrier.
+  }];
+  let arguments = (ins GdnTile_Token:$token, DefaultValuedAttr<I64Attr, "0">:$pending);
+  let assemblyFormat = "$token attr-dict";
+}
+
+def GdnTile_JoinOp : GdnTile_Op<"join"> {
+  let summary = "close a group of asynchronous copies";
+  let description = [{
+    One token for several copies that are waited for together (one
+    `cp.async.commit_group`). Every asynchronous copy belongs to exactly one join.
+  }];
+  let arguments = (ins Variadic<GdnTile_Token>:$tokens);
+  let results = (outs GdnTile_Token:$result);
+  let assemblyFormat = "$tokens attr-dict";
+}
+
+def GdnTile_BarrierOp : GdnTile_Op<"barrier"> {
+  let summary = "all warps of the block wait for each other; shared memory is visible";
+  let assemblyFormat = "attr-dict";
+}
+
+class GdnTile_AccessOp<string mnemonic>
+    : GdnTile_Op<mnemonic, [
+        AttrSizedOperandSegments,
+        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let hasVerifier = 1;
+}
+
+def GdnTile_LoadOp : GdnTile_AccessOp<"load"> {
+  let summary = "load a fragment from global or shared memory";
+  let description = [{
+    Row index i runs along dimension `dims[0]` of the memref, column index j along
+    `dims[1]`, both from `indices`; so `dims [1, 0]` loads a transposed tile. A
+    fragment with a single row or column names only its one running dimension.
+    Elements at or behind `valid` (one bound per entry of dims) are zero and not
+    read.
+
+    ```mlir
+    %s = gdn_tile.load %state[%n, %h, %v0, %c0] dims [2, 3] valid(%rows, %c128)
+        : memref<?x32x128x128xf32>, vector<64x128xf32>
+    %g = gdn_tile.load %gate[%c0] dims [0] : memref<64xf32, #gpu.address_space<workgroup>>, vector<1x64xf32>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$memref, Variadic<Index>:$indices,
+                       DenseI64ArrayAttr:$dims, Variadic<Index>:$valid);
+  let results = (outs GdnTile_Fragment:$result);
+  let assemblyFormat = [{
+    $memref `[` $indices `]` `dims` $dims (`valid` `(` $valid^ `)`)? attr-dict `:`
+    type($memref) `,` type($result)
+  }];
+}
+
+def GdnTile_StoreOp : GdnTile_AccessOp<"store"> {
+  let summary = "store a fragment to global or shared memory";
+  let description = [{
+    The reverse of `gdn_tile.load`; elements at or behind `valid` are not written.
+  }];
+  let arguments = (ins GdnTile_Fragment:$value, AnyMemRef:$memref,
+                       Variadic<Index>:$indices, DenseI64ArrayAttr:$dims,
+                       Variadic<Index>:$valid);
+  let assemblyFormat = [{
+    $value `,` $memref `[` $indices `]` `dims` $dims (`valid` `(` $valid^ `)`)?
+    attr-dict `:` type($value) `,` type($memref)
+  }];
+}
+
+def GdnTile_MmaOp : GdnTile_Op<"mma", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "matrix product: fragment times shared tile, into a fragment";
+  let description = [{
+    `result = a * b + acc` (without acc: `a * b`), accumulated in float32. `a` is a
+    fragment `vector<MxKxT>`; `b` a tile in shared memory, `memref<KxNxT>`, or
+    `memref<NxKxT>` with `transpose_b`. T is f16, bf16 or f32; f32 products run in
+    `passes` TF32 passes: 1 (10-bit mantissas) or 3 (both operands split in two
+    parts, about float32).
+
+    Only in kernels of the `accumulator` layout; a fragment rounded to T is the
+    operand `a` of the next product without any data movement. M = 16 * warps, K a
+    multiple of 16, N a multiple of 8 (16 for 16-bit types).
+
+    ```mlir
+    %r = gdn_tile.mma %s, %k {transpose_b} : vector<64x128xbf16>, memref<64x128xbf16, #gpu.address_space<workgroup>> -> vector<64x64xf32>
+    ```
+  }];
+  let arguments = (ins GdnTile_Fragment:$a, AnyMemRef:$b,
+                       Optional<GdnTile_Fragment>:$acc, UnitAttr:$transpose_b,
+                       DefaultValuedAttr<I64Attr, "3">:$passes);
+  let results = (outs GdnTile_Fragment:$result);
+  let assemblyFormat = [{
+    $a `,` $b (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict `:` type($a) `,` type($b) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def GdnTile_SumOp : GdnTile_Op<"sum", [Pure]> {
+  let summary = "sum of a fragment over its rows or columns";
+  let description = [{
+    `vector<MxNxf32>` to `vector<Mx1xf32>` (over the columns) or `vector<1xNxf32>` (over the
+    rows). The order of the sum is fixed by the layout.
+  }];
+  let arguments = (ins GdnTile_Fragment:$value);
+  let results = (outs GdnTile_Fragment:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def GdnTile_IotaOp : GdnTile_Op<"iota", [Pure]> {
+  let summary = "row numbers (vector<Mx1xi32>) or column numbers (vector<1xNxi32>)";
+  let results = (outs GdnTile_Fragment:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+class GdnTile_SharedOp<string mnemonic>
+    : GdnTile_Op<mnemonic, [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let hasVerifier = 1;
+}
+
+def GdnTile_CumsumOp : GdnTile_SharedOp<"cumsum"> {
+  let summary = "inclusive prefix sum of a shared tile along dimension 0, in place";
+  let description = [{
+    `memref<Cxf32>` or `memref<CxNxf32>` in shared memory, C = 16, 32 or 64. The
+    combination order is fixed.
+  }];
+  let arguments = (ins AnyMemRef:$tile);
+  let assemblyFormat = "$tile attr-dict `:` type($tile)";
+}
+
+def GdnTile_ScoresOp : GdnTile_SharedOp<"scores"> {
+  let summary = "causal scores with a gate per key channel, from and to shared memory";
+  let description = [{
+    `out[i, j] = sum_c x[i, c] y[j, c] exp(G[i, c] - G[j, c])` for i >= j (i > j if
+    `strict`), else 0; as `gdn.scores`. x, y are `memref<CxK>` tiles, gate
+    `memref<CxKxf32>` (inclusive cumulative sums), out `memref<CxCxf32>`. Differences
+    are taken before the exponent.
+  }];
+  let arguments = (ins AnyMemRef:$x, AnyMemRef:$y, AnyMemRef:$gate,
+                       AnyMemRef:$out, UnitAttr:$strict);
+  let assemblyFormat = [{
+    $x `,` $y `,` $gate `to` $out attr-dict `:` type($x) `,` type($y) `,` type($gate) `to` type($out)
+  }];
+}
+
+def GdnTile_TriInverseOp : GdnTile_SharedOp<"tri_inverse"> {
+  let summary = "inverse of I + strictly lower part of a shared tile, in place";
+  let description = [{
+    `memref<CxCxf32>` in shared memory, C = 16, 32 or 64: replaces the tile by
+    (I + strictlower(tile))^-1, upper part zero. Forward substitution in float32.
+  }];
+  let arguments = (ins AnyMemRef:$tile);
+  let assemblyFormat = "$tile attr-dict `:` type($tile)";
+}
+
+#endif // GDN_DIALECT_GDNTILE_IR_GDNTILEOPS_TD

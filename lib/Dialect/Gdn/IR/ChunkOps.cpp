@@ -1,0 +1,84 @@
+//===- ChunkOps.cpp - cumsum, scores, tri_inverse -------------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpVerification.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+static int64_t rankOf(Value value) {
+  return cast<ShapedType>(value.getType()).getRank();
+}
+
+static int64_t sizeOf(Value value, int64_t dim) {
+  return cast<ShapedType>(value.getType()).getDimSize(dim);
+}
+
+LogicalResult CumsumOp::verify() {
+  if (failed(verifyDestinationStyle(*this)) ||
+      failed(verifyF32(*this, "x", getX())))
+    return failure();
+  if (rankOf(getX()) < 1)
+    return emitOpError("expects 'x' to have rank 1 or more, but it is a scalar");
+  if (failed(verifySameShape(*this, "out", getOut(), "x", getX())))
+    return failure();
+  return verifyF32(*this, "out", getOut());
+}
+
+LogicalResult ScoresOp::verify() {
+  if (failed(verifyDestinationStyle(*this)) ||
+      failed(verifyFloat(*this, "x", getX())) ||
+      failed(verifyRank(*this, "x", getX(), 2)) ||
+      failed(verifyStaticDim(*this, "x", getX(), 1, "head size")) ||
+      failed(verifySameShape(*this, "y", getY(), "x", getX())) ||
+      failed(verifyElementType(*this, "y", getY(), "x", getX())) ||
+      failed(verifyRank(*this, "out", getOut(), 2)) ||
+      failed(verifyF32(*this, "out", getOut())))
+    return failure();
+  for (int64_t dim = 0; dim < 2; ++dim)
+    if (failed(verifyDimSize(*this, "out", getOut(), dim, sizeOf(getX(), 0),
+                             "C")))
+      return failure();
+  Value gate = getGate();
+  if (!gate)
+    return success();
+  if (rankOf(gate) != 1 && rankOf(gate) != 2)
+    return emitOpError("expects 'gate' to be [C] or [C, K], but its shape is ")
+           << shapeToString(gate);
+  if (failed(verifyF32(*this, "gate", gate)) ||
+      failed(verifyDimSize(*this, "gate", gate, 0, sizeOf(getX(), 0), "C")))
+    return failure();
+  if (rankOf(gate) == 2)
+    return verifyDimSize(*this, "gate", gate, 1, sizeOf(getX(), 1), "K");
+  return success();
+}
+
+LogicalResult TriInverseOp::verify() {
+  if (failed(verifyDestinationStyle(*this)) ||
+      failed(verifyF32(*this, "x", getX())) ||
+      failed(verifyRank(*this, "x", getX(), 2)) ||
+      failed(verifyStaticDim(*this, "x", getX(), 0, "C")) ||
+      failed(verifyDimSize(*this, "x", getX(), 1, sizeOf(getX(), 0), "C")) ||
+      failed(verifySameShape(*this, "out", getOut(), "x", getX())))
+    return failure();
+  return verifyF32(*this, "out", getOut());
+}
+
+#define GDN_DESTINATION_STYLE(OP)                                              \
+  void OP::getEffects(                                                         \
+      SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>      \
+          &effects) {                                                          \
+    getDestinationStyleEffects(*this, effects);                                \
+  }                                                                            \
+  LogicalResult OP::reifyResultShapes(                                         \
+      OpBuilder &builder, ReifiedRankedShapedTypeDims &reifiedReturnShapes) {  \
+    return reifyDestinationShapes(builder, *this, reifiedReturnShapes);        \
+  }
+
+GDN_DESTINATION_STYLE(CumsumOp)
+GDN_DESTINATION_STYLE(ScoresOp)
+GDN_DESTINATION_STYLE(TriInverseOp)

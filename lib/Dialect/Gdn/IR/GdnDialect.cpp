@@ -1,0 +1,54 @@
+//===- GdnDialect.cpp - gdn dialect ---------------------------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "gdn/Dialect/Gdn/IR/Gdn.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+#include "gdn/Dialect/Gdn/IR/GdnDialect.cpp.inc"
+#include "gdn/Dialect/Gdn/IR/GdnEnums.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "gdn/Dialect/Gdn/IR/GdnAttrs.cpp.inc"
+#define GET_OP_CLASSES
+#include "gdn/Dialect/Gdn/IR/GdnOps.cpp.inc"
+
+void GdnDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "gdn/Dialect/Gdn/IR/GdnAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "gdn/Dialect/Gdn/IR/GdnOps.cpp.inc"
+      >();
+}
+
+LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   Phases phases, int64_t chunk,
+                                   int64_t valueBlock, int64_t stages) {
+  if (chunk != 16 && chunk != 32 && chunk != 64)
+    return emitError() << "schedule: chunk must be 16, 32 or 64, but is "
+                       << chunk;
+  if (valueBlock < 1 || valueBlock > 512)
+    return emitError() << "schedule: value_block must lie in 1..512, but is "
+                       << valueBlock;
+  if (stages < 1 || stages > 4)
+    return emitError() << "schedule: stages must lie in 1..4, but is "
+                       << stages;
+  return success();
+}

@@ -1,0 +1,193 @@
+//===- MixerOps.cpp - l2norm, gate, short_conv, gated_rms_norm ------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpVerification.h"
+
+#include "mlir/IR/PatternMatch.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+static int64_t rankOf(Value value) {
+  return cast<ShapedType>(value.getType()).getRank();
+}
+
+static int64_t sizeOf(Value value, int64_t dim) {
+  return cast<ShapedType>(value.getType()).getDimSize(dim);
+}
+
+// Checks x: float, rank >= 1, static last size.
+static LogicalResult verifyRows(Operation *op, Value x) {
+  if (failed(verifyFloat(op, "x", x)))
+    return failure();
+  if (rankOf(x) < 1)
+    return op->emitOpError("expects 'x' to have rank 1 or more, but it is a "
+                           "scalar");
+  return verifyStaticDim(op, "x", x, rankOf(x) - 1, "row size");
+}
+
+static LogicalResult verifyEps(Operation *op, const APFloat &eps) {
+  if (eps.isNegative() || !eps.isFinite())
+    return op->emitOpError("expects 'eps' to be finite and at least 0, but it "
+                           "is ")
+           << eps.convertToDouble();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// L2NormOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult L2NormOp::verify() {
+  if (failed(verifyDestinationStyle(*this)) ||
+      failed(verifyRows(*this, getX())) ||
+      failed(verifySameShape(*this, "out", getOut(), "x", getX())) ||
+      failed(verifyElementType(*this, "out", getOut(), "x", getX())))
+    return failure();
+  return verifyEps(*this, getEps());
+}
+
+namespace {
+
+/// Normalising a normalised row changes it by rounding only.
+struct FoldL2NormOfL2Norm : OpRewritePattern<L2NormOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(L2NormOp op,
+                                PatternRewriter &rewriter) const override {
+    auto inner = op.getX().getDefiningOp<L2NormOp>();
+    if (!inner || inner.getEps() != op.getEps() || op.isBufferized())
+      return failure();
+    rewriter.replaceOp(op, op.getX());
+    return success();
+  }
+};
+
+} // namespace
+
+void L2NormOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                           MLIRContext *context) {
+  patterns.add<FoldL2NormOfL2Norm>(context);
+}
+
+//===----------------------------------------------------------------------===//
+// GateOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult GateOp::verify() {
+  if (failed(verifyDestinationStyle(*this)) ||
+      failed(verifyFloat(*this, "a", getA())))
+    return failure();
+  int64_t rank = rankOf(getA());
+  if (rank != 3 && rank != 4)
+    return emitOpError("expects 'a' to be [B, T, Hv] or [B, T, Hv, K], but its "
+                       "shape is ")
+           << shapeToString(getA());
+  for (int64_t dim = 2; dim < rank; ++dim)
+    if (failed(verifyStaticDim(*this, "a", getA(), dim,
+                               dim == 2 ? "number of heads" : "head size")))
+      return failure();
+  if (failed(verifyRank(*this, "A_log", getALog(), 1)) ||
+      failed(verifyDimSize(*this, "A_log", getALog(), 0, sizeOf(getA(), 2),
+                           "Hv")) ||
+      failed(verifyF32(*this, "A_log", getALog())) ||
+      failed(verifySameShape(*this, "out", getOut(), "a", getA())) ||
+      failed(verifyF32(*this, "out", getOut())))
+    return failure();
+  if (Value bias = getBias()) {
+    if (failed(verifyRank(*this, "bias", bias, rank - 2)) ||
+        failed(verifyF32(*this, "bias", bias)) ||
+        failed(verifyDimSize(*this, "bias", bias, 0, sizeOf(getA(), 2), "Hv")))
+      return failure();
+    if (rank == 4 && failed(verifyDimSize(*this, "bias", bias, 1,
+                                          sizeOf(getA(), 3), "K")))
+      return failure();
+  }
+  if (auto bound = getLowerBound()) {
+    double value = bound->convertToDouble();
+    if (!(value >= -5.0 && value < 0.0))
+      return emitOpError("expects 'lower_bound' to lie in [-5, 0), but it is ")
+             << value;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// ShortConvOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult ShortConvOp::verify() {
+  if (failed(verifyDestinationStyle(*this)) ||
+      failed(verifyFloat(*this, "x", getX())) ||
+      failed(verifyRank(*this, "x", getX(), 3)) ||
+      failed(verifyStaticDim(*this, "x", getX(), 2, "channels D")) ||
+      failed(verifySameShape(*this, "out", getOut(), "x", getX())) ||
+      failed(verifyElementType(*this, "out", getOut(), "x", getX())) ||
+      failed(verifyRank(*this, "w", getW(), 2)) ||
+      failed(verifyF32Or(*this, "w", getW(), "x", getX())) ||
+      failed(verifyDimSize(*this, "w", getW(), 0, sizeOf(getX(), 2), "D")) ||
+      failed(verifyStaticDim(*this, "w", getW(), 1, "taps W")) ||
+      failed(verifyRank(*this, "state", getState(), 3)) ||
+      failed(verifyF32Or(*this, "state", getState(), "x", getX())) ||
+      failed(verifyDimSize(*this, "state", getState(), 1, sizeOf(getX(), 2),
+                           "D")))
+    return failure();
+  if (Value bias = getBias())
+    if (failed(verifyRank(*this, "bias", bias, 1)) ||
+        failed(verifyF32Or(*this, "bias", bias, "x", getX())) ||
+        failed(verifyDimSize(*this, "bias", bias, 0, sizeOf(getX(), 2), "D")))
+      return failure();
+  int64_t taps = sizeOf(getW(), 1), stored = sizeOf(getState(), 2);
+  if (ShapedType::isDynamic(stored) || stored < taps - 1)
+    return emitOpError("expects 'state' to hold at least W - 1 = ")
+           << taps - 1 << " inputs per channel, but its shape is "
+           << shapeToString(getState());
+  if (getOffsets() && failed(verifyOffsets(*this, getOffsets(), "x", getX())))
+    return failure();
+  return verifyNumSequences(*this, getState(), getOffsets(), getX());
+}
+
+//===----------------------------------------------------------------------===//
+// GatedRMSNormOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult GatedRMSNormOp::verify() {
+  if (failed(verifyDestinationStyle(*this)) ||
+      failed(verifyRows(*this, getX())))
+    return failure();
+  for (auto [name, value] :
+       {std::pair<StringRef, Value>{"z", getZ()}, {"out", getOut()}})
+    if (failed(verifySameShape(*this, name, value, "x", getX())) ||
+        failed(verifyElementType(*this, name, value, "x", getX())))
+      return failure();
+  if (failed(verifyRank(*this, "w", getW(), 1)) ||
+      failed(verifyF32Or(*this, "w", getW(), "x", getX())) ||
+      failed(verifyDimSize(*this, "w", getW(), 0,
+                           sizeOf(getX(), rankOf(getX()) - 1), "V")))
+    return failure();
+  return verifyEps(*this, getEps());
+}
+
+//===----------------------------------------------------------------------===//
+// Interfaces
+//===----------------------------------------------------------------------===//
+
+#define GDN_DESTINATION_STYLE(OP)                                              \
+  void OP::getEffects(                                                         \
+      SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>      \
+          &effects) {                                                          \
+    getDestinationStyleEffects(*this, effects);                                \
+  }                                                                            \
+  LogicalResult OP::reifyResultShapes(                                         \
+      OpBuilder &builder, ReifiedRankedShapedTypeDims &reifiedReturnShapes) {  \
+    return reifyDestinationShapes(builder, *this, reifiedReturnShapes);        \
+  }
+
+GDN_DESTINATION_STYLE(L2NormOp)
+GDN_DESTINATION_STYLE(GateOp)
+GDN_DESTINATION_STYLE(ShortConvOp)
+GDN_DESTINATION_STYLE(GatedRMSNormOp)

@@ -1,0 +1,212 @@
+//===- OpVerification.cpp - shared checks of the op verifiers -------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "OpVerification.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+static ShapedType shaped(Value value) {
+  return cast<ShapedType>(value.getType());
+}
+
+static std::string sizeToString(int64_t size) {
+  return ShapedType::isDynamic(size) ? "?" : std::to_string(size);
+}
+
+static bool sizesMatch(int64_t a, int64_t b) {
+  return ShapedType::isDynamic(a) || ShapedType::isDynamic(b) || a == b;
+}
+
+std::string mlir::gdn::shapeToString(Value value) {
+  std::string text;
+  for (int64_t size : shaped(value).getShape())
+    text += (text.empty() ? "" : "x") + sizeToString(size);
+  return text.empty() ? "scalar" : text;
+}
+
+LogicalResult
+mlir::gdn::verifyDestinationStyle(DestinationStyleOpInterface op) {
+  bool anyTensor = false, anyMemRef = false;
+  for (Value operand : op->getOperands())
+    (isa<MemRefType>(operand.getType()) ? anyMemRef : anyTensor) = true;
+  if (anyTensor && anyMemRef)
+    return op->emitOpError("expects all operands to be tensors or all to be "
+                           "memrefs, but they are mixed");
+  if (anyMemRef) {
+    if (op->getNumResults() != 0)
+      return op->emitOpError("expects no results on memrefs, but has ")
+             << op->getNumResults();
+    return success();
+  }
+  if (op->getNumResults() != op.getNumDpsInits())
+    return op->emitOpError("expects one result per 'outs' operand (")
+           << op.getNumDpsInits() << "), but has " << op->getNumResults();
+  for (auto [result, init] : llvm::zip(op->getResults(), op.getDpsInits()))
+    if (result.getType() != init.getType())
+      return op->emitOpError("expects the type of result ")
+             << result.getResultNumber() << " (" << result.getType()
+             << ") to be that of its 'outs' operand (" << init.getType() << ")";
+  return success();
+}
+
+LogicalResult mlir::gdn::verifyRank(Operation *op, StringRef name, Value value,
+                                    int64_t rank) {
+  if (shaped(value).getRank() == rank)
+    return success();
+  return op->emitOpError() << "expects '" << name << "' to have rank " << rank
+                           << ", but its shape is " << shapeToString(value);
+}
+
+LogicalResult mlir::gdn::verifyDimSize(Operation *op, StringRef name,
+                                       Value value, int64_t dim, int64_t size,
+                                       StringRef sizeName) {
+  if (sizesMatch(shaped(value).getDimSize(dim), size))
+    return success();
+  return op->emitOpError() << "expects dimension " << dim << " of '" << name
+                           << "' to be " << sizeName << " = " << size
+                           << ", but its shape is " << shapeToString(value);
+}
+
+LogicalResult mlir::gdn::verifySameShape(Operation *op, StringRef name,
+                                         Value value, StringRef otherName,
+                                         Value other) {
+  ShapedType type = shaped(value), otherType = shaped(other);
+  bool same = type.getRank() == otherType.getRank();
+  for (int64_t i = 0; same && i < type.getRank(); ++i)
+    same = sizesMatch(type.getDimSize(i), otherType.getDimSize(i));
+  if (same)
+    return success();
+  return op->emitOpError() << "expects '" << name << "' (shape "
+                           << shapeToString(value) << ") to have the shape of '"
+                           << otherName << "' (" << shapeToString(other) << ")";
+}
+
+LogicalResult mlir::gdn::verifyStaticDim(Operation *op, StringRef name,
+                                         Value value, int64_t dim,
+                                         StringRef sizeName) {
+  if (shaped(value).isDynamicDim(dim))
+    return op->emitOpError() << "expects dimension " << dim << " of '" << name
+                             << "' (" << sizeName
+                             << ") to be static, but its shape is "
+                             << shapeToString(value);
+  if (shaped(value).getDimSize(dim) == 0)
+    return op->emitOpError()
+           << "expects dimension " << dim << " of '" << name << "' ("
+           << sizeName << ") to be positive, but its shape is "
+           << shapeToString(value);
+  return success();
+}
+
+LogicalResult mlir::gdn::verifyFloat(Operation *op, StringRef name,
+                                     Value value) {
+  Type type = shaped(value).getElementType();
+  if (type.isF16() || type.isBF16() || type.isF32())
+    return success();
+  return op->emitOpError() << "expects the elements of '" << name
+                           << "' to be f16, bf16 or f32, but they are " << type;
+}
+
+LogicalResult mlir::gdn::verifyElementType(Operation *op, StringRef name,
+                                           Value value, StringRef otherName,
+                                           Value other) {
+  Type type = shaped(value).getElementType();
+  Type otherType = shaped(other).getElementType();
+  if (type == otherType)
+    return success();
+  return op->emitOpError() << "expects the elements of '" << name << "' ("
+                           << type << ") to be those of '" << otherName << "' ("
+                           << otherType << ")";
+}
+
+LogicalResult mlir::gdn::verifyF32Or(Operation *op, StringRef name, Value value,
+                                     StringRef otherName, Value other) {
+  Type type = shaped(value).getElementType();
+  Type otherType = shaped(other).getElementType();
+  if (type.isF32() || type == otherType)
+    return success();
+  return op->emitOpError() << "expects the elements of '" << name << "' ("
+                           << type << ") to be f32 or those of '" << otherName
+                           << "' (" << otherType << ")";
+}
+
+LogicalResult mlir::gdn::verifyF32(Operation *op, StringRef name, Value value) {
+  Type type = shaped(value).getElementType();
+  if (type.isF32())
+    return success();
+  return op->emitOpError() << "expects the elements of '" << name
+                           << "' to be f32, but they are " << type;
+}
+
+LogicalResult mlir::gdn::verifyOffsets(Operation *op, Value offsets,
+                                       StringRef batchedName, Value batched) {
+  if (failed(verifyRank(op, "offsets", offsets, 1)))
+    return failure();
+  ShapedType type = shaped(offsets);
+  if (!type.getElementType().isSignlessInteger(32) &&
+      !type.getElementType().isSignlessInteger(64))
+    return op->emitOpError()
+           << "expects the elements of 'offsets' to be i32 or i64, but they "
+              "are "
+           << type.getElementType();
+  if (type.getDimSize(0) == 0)
+    return op->emitOpError("expects 'offsets' to have N + 1 >= 1 entries, but "
+                           "its shape is 0");
+  int64_t batch = shaped(batched).getDimSize(0);
+  if (!sizesMatch(batch, 1))
+    return op->emitOpError()
+           << "expects B = 1 with 'offsets' (packed sequences), but the shape "
+              "of '"
+           << batchedName << "' is " << shapeToString(batched);
+  return success();
+}
+
+LogicalResult mlir::gdn::verifyNumSequences(Operation *op, Value state,
+                                            Value offsets, Value batched) {
+  int64_t states = shaped(state).getDimSize(0);
+  int64_t expected = shaped(batched).getDimSize(0);
+  if (offsets) {
+    expected = shaped(offsets).getDimSize(0);
+    if (!ShapedType::isDynamic(expected))
+      --expected;
+  }
+  if (sizesMatch(states, expected))
+    return success();
+  return op->emitOpError() << "expects 'state' to hold N = " << expected
+                           << " sequences ("
+                           << (offsets ? "size of 'offsets' - 1" : "B")
+                           << "), but its shape is " << shapeToString(state);
+}
+
+void mlir::gdn::getDestinationStyleEffects(
+    DestinationStyleOpInterface op,
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  if (!op.hasPureBufferSemantics())
+    return;
+  for (OpOperand &operand : op->getOpOperands()) {
+    effects.emplace_back(MemoryEffects::Read::get(), &operand,
+                         SideEffects::DefaultResource::get());
+    if (op.isDpsInit(&operand))
+      effects.emplace_back(MemoryEffects::Write::get(), &operand,
+                           SideEffects::DefaultResource::get());
+  }
+}
+
+LogicalResult mlir::gdn::reifyDestinationShapes(
+    OpBuilder &builder, DestinationStyleOpInterface op,
+    ReifiedRankedShapedTypeDims &reifiedReturnShapes) {
+  if (!op.hasPureTensorSemantics())
+    return failure();
+  for (Value init : op.getDpsInits())
+    reifiedReturnShapes.push_back(
+        tensor::getMixedSizes(builder, op.getLoc(), init));
+  return success();
+}

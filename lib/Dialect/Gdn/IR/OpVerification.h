@@ -1,0 +1,70 @@
+//===- OpVerification.h - shared checks of the op verifiers -----*- C++ -*-===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GDN_LIB_DIALECT_GDN_IR_OPVERIFICATION_H
+#define GDN_LIB_DIALECT_GDN_IR_OPVERIFICATION_H
+
+#include "gdn/Dialect/Gdn/IR/Gdn.h"
+
+namespace mlir::gdn {
+
+/// "4x?x16x128": the shape of a value, for error messages.
+std::string shapeToString(Value value);
+
+/// Checks that all operands are tensors (then one result per init, of its
+/// type) or all are memrefs (then no results).
+LogicalResult verifyDestinationStyle(DestinationStyleOpInterface op);
+
+LogicalResult verifyRank(Operation *op, StringRef name, Value value,
+                         int64_t rank);
+
+/// Checks that size `dim` of `value` equals `size` (either may be dynamic).
+LogicalResult verifyDimSize(Operation *op, StringRef name, Value value,
+                            int64_t dim, int64_t size, StringRef sizeName);
+
+/// Checks that `value` has exactly the shape of `other`, dynamic sizes match
+/// everything.
+LogicalResult verifySameShape(Operation *op, StringRef name, Value value,
+                              StringRef otherName, Value other);
+
+LogicalResult verifyStaticDim(Operation *op, StringRef name, Value value,
+                              int64_t dim, StringRef sizeName);
+
+/// f16, bf16 or f32.
+LogicalResult verifyFloat(Operation *op, StringRef name, Value value);
+
+LogicalResult verifyElementType(Operation *op, StringRef name, Value value,
+                                StringRef otherName, Value other);
+
+/// f32 or the element type of `other`.
+LogicalResult verifyF32Or(Operation *op, StringRef name, Value value,
+                          StringRef otherName, Value other);
+
+LogicalResult verifyF32(Operation *op, StringRef name, Value value);
+
+/// offsets: rank 1, i32 or i64, with B = 1 (dimension 0 of `batched`).
+LogicalResult verifyOffsets(Operation *op, Value offsets, StringRef batchedName,
+                            Value batched);
+
+/// Dimension 0 of state against N: B of `batched`, or size(offsets) - 1.
+LogicalResult verifyNumSequences(Operation *op, Value state, Value offsets,
+                                 Value batched);
+
+/// Read effects on the inputs, read and write effects on the destinations.
+void getDestinationStyleEffects(
+    DestinationStyleOpInterface op,
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects);
+
+/// The result shapes are the shapes of the destinations.
+LogicalResult
+reifyDestinationShapes(OpBuilder &builder, DestinationStyleOpInterface op,
+                       ReifiedRankedShapedTypeDims &reifiedReturnShapes);
+
+} // namespace mlir::gdn
+
+#endif // GDN_LIB_DIALECT_GDN_IR_OPVERIFICATION_H

@@ -1,0 +1,294 @@
+//===- GdnTileOps.cpp - gdn_tile ops --------------------------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "gdn/Dialect/GdnTile/IR/GdnTile.h"
+
+using namespace mlir;
+using namespace mlir::gdn_tile;
+
+using Effects =
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
+
+static void addRead(Effects &effects, OpOperand &operand) {
+  effects.emplace_back(MemoryEffects::Read::get(), &operand,
+                       SideEffects::DefaultResource::get());
+}
+
+static void addWrite(Effects &effects, OpOperand &operand) {
+  effects.emplace_back(MemoryEffects::Write::get(), &operand,
+                       SideEffects::DefaultResource::get());
+}
+
+//===----------------------------------------------------------------------===//
+// LaunchOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
+  auto func = symbolTable.lookupNearestSymbolFrom<FunctionOpInterface>(
+      *this, getKernelAttr());
+  if (!func || !gdn_tile::getKernelAttr(func))
+    return emitOpError("'")
+           << getKernel() << "' does not name a tile program (a function with "
+           << kKernelAttrName << ")";
+  if (llvm::equal(func.getArgumentTypes(), getArgs().getTypes()))
+    return success();
+  return emitOpError("operand types do not match the arguments of '")
+         << getKernel() << "'";
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+// Checks indices, dims and bounds against a memref that is accessed along `dims`.
+static LogicalResult verifyAccess(Operation *op, MemRefType memref,
+                                  size_t numIndices, ArrayRef<int64_t> dims,
+                                  size_t numValid) {
+  if (static_cast<int64_t>(numIndices) != memref.getRank())
+    return op->emitOpError("expects ")
+           << memref.getRank() << " indices, but has " << numIndices;
+  for (int64_t dim : dims)
+    if (dim < 0 || dim >= memref.getRank())
+      return op->emitOpError("dims names dimension ")
+             << dim << " of a memref of rank " << memref.getRank();
+  if (dims.size() == 2 && dims[0] == dims[1])
+    return op->emitOpError("dims names dimension ") << dims[0] << " twice";
+  if (numValid != 0 && numValid != dims.size())
+    return op->emitOpError("expects one valid bound per entry of dims (")
+           << dims.size() << "), but has " << numValid;
+  return success();
+}
+
+static LogicalResult verifySharedTile(Operation *op, Type type) {
+  auto memref = cast<MemRefType>(type);
+  if (!isShared(memref) || !memref.hasStaticShape() || memref.getRank() < 1 ||
+      memref.getRank() > 2 || !memref.getLayout().isIdentity())
+    return op->emitOpError("expects a static shared-memory tile of rank 1 or "
+                           "2, but has ")
+           << type;
+  return success();
+}
+
+static LogicalResult verifyCopy(Operation *op, Type tileType, Type globalType,
+                                size_t numIndices, ArrayRef<int64_t> dims,
+                                size_t numValid) {
+  auto global = cast<MemRefType>(globalType);
+  auto tile = cast<MemRefType>(tileType);
+  if (failed(verifySharedTile(op, tileType)))
+    return failure();
+  if (isShared(global))
+    return op->emitOpError("expects a memref in global memory, but has ")
+           << globalType;
+  if (static_cast<int64_t>(dims.size()) != tile.getRank())
+    return op->emitOpError("expects one entry of dims per tile dimension (")
+           << tile.getRank() << "), but has " << dims.size();
+  return verifyAccess(op, global, numIndices, dims, numValid);
+}
+
+LogicalResult CopyInOp::verify() {
+  if (failed(verifyCopy(*this, getTile().getType(), getSource().getType(),
+                        getIndices().size(), getDims(), getValid().size())))
+    return failure();
+  Type from = cast<MemRefType>(getSource().getType()).getElementType();
+  Type to = cast<MemRefType>(getTile().getType()).getElementType();
+  if (from != to && !(to.isF32() && isa<FloatType>(from)))
+    return emitOpError("expects equal element types or an f32 tile, but has ")
+           << from << " to " << to;
+  if (getToken() && from != to)
+    return emitOpError("an asynchronous copy cannot convert ")
+           << from << " to " << to;
+  return success();
+}
+
+void CopyInOp::getEffects(Effects &effects) {
+  addRead(effects, getSourceMutable());
+  addWrite(effects, getTileMutable());
+}
+
+LogicalResult CopyOutOp::verify() {
+  if (failed(verifyCopy(*this, getTile().getType(), getDestination().getType(),
+                        getIndices().size(), getDims(), getValid().size())))
+    return failure();
+  Type from = cast<MemRefType>(getTile().getType()).getElementType();
+  Type to = cast<MemRefType>(getDestination().getType()).getElementType();
+  if (from != to)
+    return emitOpError("expects equal element types, but has ")
+           << from << " to " << to;
+  return success();
+}
+
+void CopyOutOp::getEffects(Effects &effects) {
+  addRead(effects, getTileMutable());
+  addWrite(effects, getDestinationMutable());
+}
+
+//===----------------------------------------------------------------------===//
+// Fragments
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyFragmentAccess(Operation *op, VectorType fragment,
+                                          Type memrefType, size_t numIndices,
+                                          ArrayRef<int64_t> dims,
+                                          size_t numValid) {
+  auto memref = cast<MemRefType>(memrefType);
+  if (fragment.getElementType() != memref.getElementType())
+    return op->emitOpError("expects equal element types, but has ")
+           << fragment.getElementType() << " and " << memref.getElementType();
+  bool isVector = fragment.getDimSize(0) == 1 || fragment.getDimSize(1) == 1;
+  if (dims.size() != 2 && !(isVector && dims.size() == 1))
+    return op->emitOpError("expects dims with ")
+           << (isVector ? "1 or 2 entries" : "2 entries") << ", but has "
+           << dims.size();
+  return verifyAccess(op, memref, numIndices, dims, numValid);
+}
+
+LogicalResult LoadOp::verify() {
+  return verifyFragmentAccess(*this, cast<VectorType>(getResult().getType()),
+                              getMemref().getType(), getIndices().size(),
+                              getDims(), getValid().size());
+}
+
+void LoadOp::getEffects(Effects &effects) {
+  addRead(effects, getMemrefMutable());
+}
+
+LogicalResult StoreOp::verify() {
+  return verifyFragmentAccess(*this, cast<VectorType>(getValue().getType()),
+                              getMemref().getType(), getIndices().size(),
+                              getDims(), getValid().size());
+}
+
+void StoreOp::getEffects(Effects &effects) {
+  addWrite(effects, getMemrefMutable());
+}
+
+LogicalResult MmaOp::verify() {
+  auto a = cast<VectorType>(getA().getType());
+  auto result = cast<VectorType>(getResult().getType());
+  auto b = cast<MemRefType>(getB().getType());
+  if (failed(verifySharedTile(*this, b)))
+    return failure();
+  if (b.getRank() != 2)
+    return emitOpError("expects 'b' to have rank 2, but has ") << b;
+  int64_t k = b.getDimSize(getTransposeB() ? 1 : 0);
+  int64_t n = b.getDimSize(getTransposeB() ? 0 : 1);
+  if (a.getDimSize(1) != k || a.getDimSize(0) != result.getDimSize(0) ||
+      n != result.getDimSize(1))
+    return emitOpError("shapes do not fit: ")
+           << a.getDimSize(0) << "x" << a.getDimSize(1) << " times " << k << "x"
+           << n << " into " << result.getDimSize(0) << "x"
+           << result.getDimSize(1);
+  Type type = a.getElementType();
+  if (!type.isF16() && !type.isBF16() && !type.isF32())
+    return emitOpError("expects f16, bf16 or f32 operands, but has ") << type;
+  if (b.getElementType() != type)
+    return emitOpError("expects operands of one type, but has ")
+           << type << " and " << b.getElementType();
+  if (!result.getElementType().isF32() ||
+      (getAcc() && getAcc().getType() != result))
+    return emitOpError("accumulates in f32: 'acc' and the result must have one "
+                       "f32 type");
+  if (getPasses() != 1 && getPasses() != 3)
+    return emitOpError("expects 1 or 3 passes, but has ") << getPasses();
+  return success();
+}
+
+void MmaOp::getEffects(Effects &effects) { addRead(effects, getBMutable()); }
+
+LogicalResult SumOp::verify() {
+  auto from = cast<VectorType>(getValue().getType());
+  auto to = cast<VectorType>(getResult().getType());
+  bool overColumns =
+      to.getDimSize(0) == from.getDimSize(0) && to.getDimSize(1) == 1;
+  bool overRows =
+      to.getDimSize(0) == 1 && to.getDimSize(1) == from.getDimSize(1);
+  if (from.getElementType() != to.getElementType() ||
+      !from.getElementType().isF32() || (!overColumns && !overRows))
+    return emitOpError("cannot sum ") << from << " to " << to;
+  return success();
+}
+
+LogicalResult IotaOp::verify() {
+  auto type = cast<VectorType>(getResult().getType());
+  if (!type.getElementType().isInteger(32) ||
+      (type.getDimSize(0) != 1 && type.getDimSize(1) != 1))
+    return emitOpError("expects vector<Mx1xi32> or vector<1xNxi32>, but has ")
+           << type;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Ops on shared tiles
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyF32Tile(Operation *op, StringRef name, Value tile) {
+  if (failed(verifySharedTile(op, tile.getType())))
+    return failure();
+  auto type = cast<MemRefType>(tile.getType());
+  if (!type.getElementType().isF32())
+    return op->emitOpError("expects the elements of '")
+           << name << "' to be f32, but they are " << type.getElementType();
+  return success();
+}
+
+static LogicalResult verifyChunk(Operation *op, int64_t chunk) {
+  if (chunk == 16 || chunk == 32 || chunk == 64)
+    return success();
+  return op->emitOpError("expects a chunk of 16, 32 or 64 tokens, but has ")
+         << chunk;
+}
+
+LogicalResult CumsumOp::verify() {
+  if (failed(verifyF32Tile(*this, "tile", getTile())))
+    return failure();
+  return verifyChunk(*this,
+                     cast<MemRefType>(getTile().getType()).getDimSize(0));
+}
+
+void CumsumOp::getEffects(Effects &effects) {
+  addRead(effects, getTileMutable());
+  addWrite(effects, getTileMutable());
+}
+
+LogicalResult ScoresOp::verify() {
+  if (failed(verifySharedTile(*this, getX().getType())) ||
+      failed(verifyF32Tile(*this, "gate", getGate())) ||
+      failed(verifyF32Tile(*this, "out", getOut())))
+    return failure();
+  auto x = cast<MemRefType>(getX().getType());
+  auto gate = cast<MemRefType>(getGate().getType());
+  auto out = cast<MemRefType>(getOut().getType());
+  if (getY().getType() != x || x.getRank() != 2 ||
+      gate.getShape() != x.getShape() || out.getRank() != 2 ||
+      out.getDimSize(0) != x.getDimSize(0) ||
+      out.getDimSize(1) != x.getDimSize(0))
+    return emitOpError("expects x, y and gate of one shape CxK and out of shape "
+                       "CxC, but has ")
+           << x << ", " << getY().getType() << ", " << gate << " and " << out;
+  return verifyChunk(*this, x.getDimSize(0));
+}
+
+void ScoresOp::getEffects(Effects &effects) {
+  addRead(effects, getXMutable());
+  addRead(effects, getYMutable());
+  addRead(effects, getGateMutable());
+  addWrite(effects, getOutMutable());
+}
+
+LogicalResult TriInverseOp::verify() {
+  if (failed(verifyF32Tile(*this, "tile", getTile())))
+    return failure();
+  auto type = cast<MemRefType>(getTile().getType());
+  if (type.getRank() != 2 || type.getDimSize(0) != type.getDimSize(1))
+    return emitOpError("expects a square tile, but has ") << type;
+  return verifyChunk(*this, type.getDimSize(0));
+}
+
+void TriInverseOp::getEffects(Effects &effects) {
+  addRead(effects, getTileMutable());
+  addWrite(effects, getTileMutable());
+}

@@ -1,0 +1,20 @@
+//===- InitDialects.cpp - registration of dialects ------------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "gdn/Dialect/Gdn/IR/Gdn.h"
+#include "gdn/Dialect/GdnTile/IR/GdnTile.h"
+#include "gdn/InitAll.h"
+
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+
+void mlir::gdn::registerAllDialects(DialectRegistry &registry) {
+  mlir::registerAllDialects(registry);
+  mlir::registerAllExtensions(registry);
+  registry.insert<gdn::GdnDialect, gdn_tile::GdnTileDialect>();
+}

@@ -1,0 +1,74 @@
+// RUN: gdn-opt %s | gdn-opt | FileCheck %s
+
+#shared = #gpu.address_space<workgroup>
+
+// CHECK-LABEL: func @products
+// CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
+func.func @products(%k: memref<?x2x128xbf16>, %s: memref<?x4x64x128xf32>, %o: memref<?x2x64xbf16>, %rows: index)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  // CHECK: %[[ID:.*]] = gdn_tile.block_id : index
+  %id = gdn_tile.block_id : index
+  %tile = memref.alloc() : memref<64x128xbf16, #shared>
+  %out = memref.alloc() : memref<64x64xbf16, #shared>
+  // CHECK: %[[COPY:.*]] = gdn_tile.copy_in %{{.*}}[%[[ID]], %{{.*}}, %{{.*}}] dims [0, 2] valid(%{{.*}}, %{{.*}}) to %{{.*}} : memref<?x2x128xbf16> to memref<64x128xbf16, #gpu.address_space<workgroup>> -> !gdn_tile.token
+  %copy = gdn_tile.copy_in %k[%id, %c0, %c0] dims [0, 2] valid(%rows, %c128) to %tile
+      : memref<?x2x128xbf16> to memref<64x128xbf16, #shared> -> !gdn_tile.token
+  // CHECK: %[[GROUP:.*]] = gdn_tile.join %[[COPY]]
+  %group = gdn_tile.join %copy
+  // CHECK: gdn_tile.wait %[[GROUP]] {pending = 1 : i64}
+  gdn_tile.wait %group {pending = 1}
+  // CHECK: gdn_tile.barrier
+  gdn_tile.barrier
+  // CHECK: gdn_tile.load %{{.*}} dims [2, 3] : memref<?x4x64x128xf32>, vector<64x128xf32>
+  %state = gdn_tile.load %s[%id, %c0, %c0, %c0] dims [2, 3] : memref<?x4x64x128xf32>, vector<64x128xf32>
+  %a = arith.truncf %state : vector<64x128xf32> to vector<64x128xbf16>
+  // CHECK: %[[SK:.*]] = gdn_tile.mma %{{.*}}, %{{.*}} {transpose_b} : vector<64x128xbf16>, memref<64x128xbf16, #gpu.address_space<workgroup>> -> vector<64x64xf32>
+  %sk = gdn_tile.mma %a, %tile {transpose_b} : vector<64x128xbf16>, memref<64x128xbf16, #shared> -> vector<64x64xf32>
+  %b = arith.truncf %sk : vector<64x64xf32> to vector<64x64xbf16>
+  // CHECK: gdn_tile.mma %{{.*}}, %{{.*}} acc(%{{.*}} : vector<64x128xf32>) : vector<64x64xbf16>, memref<64x128xbf16, #gpu.address_space<workgroup>> -> vector<64x128xf32>
+  %new = gdn_tile.mma %b, %tile acc(%state : vector<64x128xf32>) : vector<64x64xbf16>, memref<64x128xbf16, #shared> -> vector<64x128xf32>
+  // CHECK: gdn_tile.store %{{.*}}, %{{.*}} dims [1, 0] : vector<64x64xbf16>, memref<64x64xbf16, #gpu.address_space<workgroup>>
+  gdn_tile.store %b, %out[%c0, %c0] dims [1, 0] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+  // CHECK: gdn_tile.copy_out
+  gdn_tile.copy_out %out to %o[%id, %c0, %c0] dims [0, 2] valid(%rows, %c64)
+      : memref<64x64xbf16, #shared> to memref<?x2x64xbf16>
+  return
+}
+
+// CHECK-LABEL: func @rows
+// CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 16>
+func.func @rows(%x: memref<?x64xf32>)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 16>} {
+  %c0 = arith.constant 0 : index
+  %v = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<?x64xf32>, vector<8x64xf32>
+  // CHECK: gdn_tile.sum %{{.*}} : vector<8x64xf32> to vector<8x1xf32>
+  %sum = gdn_tile.sum %v : vector<8x64xf32> to vector<8x1xf32>
+  // CHECK: gdn_tile.iota : vector<1x64xi32>
+  %i = gdn_tile.iota : vector<1x64xi32>
+  gdn_tile.store %sum, %x[%c0, %c0] dims [0] : vector<8x1xf32>, memref<?x64xf32>
+  return
+}
+
+// CHECK-LABEL: func @chunk
+func.func @chunk() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %x = memref.alloc() : memref<16x32xbf16, #shared>
+  %g = memref.alloc() : memref<16x32xf32, #shared>
+  %l = memref.alloc() : memref<16x16xf32, #shared>
+  // CHECK: gdn_tile.cumsum %{{.*}} : memref<16x32xf32, #gpu.address_space<workgroup>>
+  gdn_tile.cumsum %g : memref<16x32xf32, #shared>
+  // CHECK: gdn_tile.scores %{{.*}}, %{{.*}}, %{{.*}} to %{{.*}} {strict}
+  gdn_tile.scores %x, %x, %g to %l {strict} : memref<16x32xbf16, #shared>, memref<16x32xbf16, #shared>, memref<16x32xf32, #shared> to memref<16x16xf32, #shared>
+  // CHECK: gdn_tile.tri_inverse %{{.*}} : memref<16x16xf32, #gpu.address_space<workgroup>>
+  gdn_tile.tri_inverse %l : memref<16x16xf32, #shared>
+  return
+}
+
+// CHECK-LABEL: func @host
+func.func @host(%x: memref<?x64xf32>, %n: index) {
+  // CHECK: gdn_tile.launch @rows grid(%{{.*}}) (%{{.*}} : memref<?x64xf32>)
+  gdn_tile.launch @rows grid(%n) (%x : memref<?x64xf32>)
+  return
+}
