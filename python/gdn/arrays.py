@@ -1,0 +1,252 @@
+# Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Reads device arrays of other libraries, and one array type of our own.
+
+An array is a torch.Tensor, or anything with `__cuda_array_interface__` or DLPack
+(`__dlpack__` and `__dlpack_device__`). No library is imported here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import NamedTuple
+
+ITEM_SIZES = {"bf16": 2, "f16": 2, "f32": 4, "i32": 4, "i64": 8}
+
+_CPU, _CUDA, _CUDA_MANAGED = 1, 2, 13
+_DLPACK_TYPES = {(4, 16): "bf16", (2, 16): "f16", (2, 32): "f32", (0, 32): "i32", (0, 64): "i64"}
+_INTERFACE_TYPES = {"<V2": "bf16", "|V2": "bf16", "<f2": "f16", "<f4": "f32", "<i4": "i32", "<i8": "i64"}
+_TORCH_TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "int32": "i32", "int64": "i64"}
+
+
+class View(NamedTuple):
+    """What a launch must know of an array. `dtype` is a foreign name if it is none of ours."""
+
+    pointer: int
+    dtype: str
+    shape: tuple
+    contiguous: bool
+    readonly: bool
+    device: int
+    keep: object
+
+
+def loaded_torch():
+    """The torch module if the program has imported it."""
+    torch = sys.modules.get("torch")
+    return torch if torch is not None and hasattr(torch, "Tensor") else None
+
+
+def device_of(x, name, driver):
+    """Ordinal of the CUDA device that holds x; TypeError where there is none."""
+    torch = loaded_torch()
+    if torch is not None and isinstance(x, torch.Tensor):
+        if x.device.type != "cuda":
+            raise TypeError(f"argument '{name}' is on device '{x.device}'; the kernel needs a CUDA device")
+        return x.device.index
+    if hasattr(x, "__cuda_array_interface__"):
+        pointer = x.__cuda_array_interface__["data"][0]
+        return driver.pointer_device(pointer) if pointer else driver.current_device()
+    if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__"):
+        kind, device = (int(part) for part in x.__dlpack_device__())
+        if kind not in (_CUDA, _CUDA_MANAGED):
+            where = "the CPU" if kind == _CPU else f"DLPack device type {kind}"
+            raise TypeError(f"argument '{name}' is on {where}; the kernel needs a CUDA device")
+        return device
+    raise TypeError(
+        f"argument '{name}' of type {type(x).__name__} is no device array: "
+        "it has neither __cuda_array_interface__ nor __dlpack__"
+    )
+
+
+def view(x, device, stream, driver):
+    """View of an array that device_of accepts, ready for use in `stream`."""
+    torch = loaded_torch()
+    if torch is not None and isinstance(x, torch.Tensor):
+        dtype = str(x.dtype).removeprefix("torch.")
+        dtype = _TORCH_TYPES.get(dtype, dtype)
+        return View(x.data_ptr(), dtype, tuple(x.shape), x.is_contiguous(), False, device, x)
+    if hasattr(x, "__cuda_array_interface__"):
+        return _interface_view(x, device, stream, driver)
+    return _dlpack_view(x, device, stream)
+
+
+def contiguous(shape, strides):
+    """True if element `strides` are those of row-major order where they matter."""
+    expected = 1
+    for size, stride in zip(reversed(shape), reversed(strides)):
+        if size != 1 and stride != expected:
+            return 0 in shape
+        expected *= size
+    return True
+
+
+def _interface_view(x, device, stream, driver):
+    interface = x.__cuda_array_interface__
+    pointer, readonly = interface["data"]
+    shape, strides = tuple(interface["shape"]), interface.get("strides")
+    dtype = _INTERFACE_TYPES.get(interface["typestr"], interface["typestr"])
+    dense = strides is None
+    if not dense:
+        item = ITEM_SIZES.get(dtype, 0)
+        dense = contiguous(shape, [stride // item if item else 0 for stride in strides])
+    other = interface.get("stream")
+    if other is not None and other != (stream or 1):
+        driver.wait(stream, other)
+    return View(pointer or 0, dtype, shape, dense, readonly, device, x)
+
+
+# --- DLPack -----------------------------------------------------------------------
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+class _DLManagedTensor(ctypes.Structure):
+    pass
+
+
+_DELETER = ctypes.CFUNCTYPE(None, ctypes.POINTER(_DLManagedTensor))
+_DESTRUCTOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+# The deleter is a bare pointer here, so that reading a capsule makes no callback object.
+_DLManagedTensor._fields_ = [("tensor", _DLTensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+_NAME = b"dltensor"
+_api = ctypes.pythonapi
+_get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
+_raw_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
+_raw_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
+_new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, _DESTRUCTOR)(
+    ("PyCapsule_New", _api)
+)
+
+
+def _dlpack_view(x, device, stream):
+    # DLPack numbers the legacy default stream 1 and has no 0 for CUDA.
+    capsule = x.__dlpack__(stream=stream or 1)
+    managed = ctypes.cast(_get_pointer(capsule, _NAME), ctypes.POINTER(_DLManagedTensor)).contents
+    tensor = managed.tensor
+    shape = tuple(tensor.shape[: tensor.ndim])
+    dense = not tensor.strides or contiguous(shape, tensor.strides[: tensor.ndim])
+    dtype = _DLPACK_TYPES.get((tensor.code, tensor.bits)) if tensor.lanes == 1 else None
+    dtype = dtype or f"DLPack code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes"
+    pointer = (tensor.data or 0) + tensor.byte_offset
+    # The capsule frees the tensor when it is dropped unused, so it is kept with the view.
+    return View(pointer, dtype, shape, dense, False, device, (x, capsule))
+
+
+_exported = {}
+
+
+@_DELETER
+def _delete(managed):
+    _exported.pop(ctypes.addressof(managed.contents), None)
+
+
+@_DESTRUCTOR
+def _destroy_capsule(capsule):
+    # A consumer renames the capsule and then calls the deleter itself.
+    if _raw_is_valid(capsule, _NAME):
+        _exported.pop(_raw_pointer(capsule, _NAME), None)
+
+
+def _export(array):
+    rank = len(array.shape)
+    shape = (ctypes.c_int64 * rank)(*array.shape)
+    code, bits = next(key for key, dtype in _DLPACK_TYPES.items() if dtype == array.dtype)
+    managed = _DLManagedTensor()
+    tensor = managed.tensor
+    tensor.data, tensor.device_type, tensor.device_id = array.pointer, _CUDA, array.device
+    tensor.ndim, tensor.code, tensor.bits, tensor.lanes = rank, code, bits, 1
+    tensor.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
+    managed.deleter = ctypes.cast(_delete, ctypes.c_void_p)
+    address = ctypes.addressof(managed)
+    _exported[address] = (managed, shape, array)
+    return _new_capsule(address, _NAME, _destroy_capsule)
+
+
+# --- our own array ----------------------------------------------------------------
+
+
+class DeviceArray:
+    """Contiguous device memory, freed with the object; for programs without a library of arrays.
+
+    `stream` is where its content is produced.
+    """
+
+    def __init__(self, shape, dtype, device, driver, stream=0, about="a device array"):
+        self.shape, self.dtype, self.device, self.stream = tuple(shape), dtype, device, stream
+        self._driver = driver
+        self.pointer = 0
+        self.nbytes = ITEM_SIZES[dtype]
+        for size in self.shape:
+            self.nbytes *= size
+        if self.nbytes:
+            with driver.on(device):
+                self.pointer = driver.allocate(self.nbytes, about)
+
+    @classmethod
+    def from_bytes(cls, data, shape, dtype, device=0, driver=None):
+        """Device copy of `data` (bytes, or a buffer such as a numpy array)."""
+        if driver is None:
+            from .driver import driver as default
+
+            driver = default()
+        raw = memoryview(data).tobytes()
+        array = cls(shape, dtype, device, driver)
+        if len(raw) != array.nbytes:
+            raise ValueError(f"{len(raw)} bytes do not fill shape {array.shape} of {dtype} ({array.nbytes} bytes)")
+        with driver.on(device):
+            driver.write(array.pointer, raw, 0)
+        return array
+
+    def tobytes(self):
+        """Copy on the host, after the work already in the array's stream."""
+        with self._driver.on(self.device):
+            return self._driver.read(self.pointer, self.nbytes, self.stream)
+
+    @property
+    def __cuda_array_interface__(self):
+        typestr = next(key for key, dtype in _INTERFACE_TYPES.items() if dtype == self.dtype)
+        return {
+            "shape": self.shape,
+            "typestr": typestr,
+            "data": (self.pointer, False),
+            "strides": None,
+            "stream": self.stream or 1,
+            "version": 3,
+        }
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        if dl_device is not None and tuple(dl_device) != self.__dlpack_device__():
+            raise BufferError(f"the array is on CUDA device {self.device} and cannot be exported to {dl_device}")
+        if copy:
+            raise BufferError("the array is exported without a copy only")
+        if stream is not None and stream != -1 and stream != (self.stream or 1):
+            with self._driver.on(self.device):
+                self._driver.wait(stream, self.stream)
+        return _export(self)
+
+    def __dlpack_device__(self):
+        return _CUDA, self.device
+
+    def __del__(self):
+        if getattr(self, "pointer", 0) and not sys.is_finalizing():
+            with self._driver.on(self.device):
+                self._driver.free(self.pointer)
+
+    def __repr__(self):
+        return f"DeviceArray({list(self.shape)}, {self.dtype}, device {self.device})"

@@ -1,0 +1,330 @@
+# Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Textual IR for one gdn operation, from sizes.
+
+Each builder returns the text of a module with one function. The function takes the
+operands of the operation and its destinations (`o`, `state`, ...), which are marked
+writable so that bufferization works in place, and returns the results. A size of
+None is dynamic. Argument names are carried by the attribute `gdn.name`.
+"""
+
+from __future__ import annotations
+
+import re
+
+ELEMENT_TYPES = ("bf16", "f16", "f32")
+OFFSET_TYPES = ("i32", "i64")
+
+
+def tensor(shape, dtype):
+    """Text of a ranked tensor type; None is a dynamic size."""
+    sizes = "".join(("?" if size is None else str(size)) + "x" for size in shape)
+    return f"tensor<{sizes}{dtype}>"
+
+
+def real(value):
+    """Text of an f64 attribute that reads back as exactly `value`."""
+    text = repr(float(value))
+    if "e" in text and "." not in text:
+        text = text.replace("e", ".0e")
+    return text
+
+
+class Function:
+    """Collects arguments and lines of one function and prints the module."""
+
+    def __init__(self, name):
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise ValueError(f"'{name}' is no function name")
+        self.name = name
+        self.types = {}
+        self.arguments = []
+        self.lines = []
+
+    def argument(self, name, shape, dtype, writable=False):
+        self.types[name] = tensor(shape, dtype)
+        marks = f'gdn.name = "{name}"' + (", bufferization.writable = true" if writable else "")
+        self.arguments.append(f"%{name}: {self.types[name]} {{{marks}}}")
+        return name
+
+    def destination(self, name, shape, dtype):
+        return self.argument(name, shape, dtype, writable=True)
+
+    def line(self, text):
+        self.lines.append(text)
+
+    def empty_like(self, name, source, shape, dtype):
+        """A fresh tensor; dynamic sizes are those of `source` in the same places."""
+        sizes = []
+        for axis, size in enumerate(shape):
+            if size is None:
+                self.line(f"%{name}_c{axis} = arith.constant {axis} : index")
+                self.line(f"%{name}_d{axis} = tensor.dim %{source}, %{name}_c{axis} : {self.types[source]}")
+                sizes.append(f"%{name}_d{axis}")
+        self.types[name] = tensor(shape, dtype)
+        self.line(f"%{name} = tensor.empty({', '.join(sizes)}) : {self.types[name]}")
+        return name
+
+    def group(self, keyword, names):
+        """`keyword(%a, %b : ta, tb)`; nothing where all names are None."""
+        names = [name for name in names if name is not None]
+        if not names:
+            return ""
+        values = ", ".join("%" + name for name in names)
+        types = ", ".join(self.types[name] for name in names)
+        return f"{keyword}({values} : {types})"
+
+    def op(self, results, op, groups, destinations, attributes=()):
+        """One operation in destination style; a result has its destination's type."""
+        parts = [f"gdn.{op}"]
+        parts += [text for text in (self.group(k, n) for k, n in groups) if text]
+        parts.append(self.group("outs", destinations))
+        attributes = [text for text in attributes if text]
+        if attributes:
+            parts.append("{" + ", ".join(attributes) + "}")
+        for result, destination in zip(results, destinations):
+            self.types[result] = self.types[destination]
+        parts.append("-> " + ", ".join(self.types[name] for name in destinations))
+        self.line(", ".join("%" + name for name in results) + " = " + " ".join(parts))
+
+    def module(self, results):
+        types = ", ".join(self.types[name] for name in results)
+        arguments = (",\n" + " " * (len(self.name) + 14)).join(self.arguments)
+        body = "".join(f"    {line}\n" for line in self.lines)
+        values = ", ".join("%" + name for name in results)
+        result_types = types if len(results) == 1 else f"({types})"
+        return (
+            f"module {{\n  func.func @{self.name}({arguments})\n      -> {result_types} {{\n"
+            f"{body}    return {values} : {types}\n  }}\n}}\n"
+        )
+
+
+def _need_type(name, dtype, allowed):
+    if dtype not in allowed:
+        raise ValueError(f"{name} cannot have element type '{dtype}'; expected one of {', '.join(allowed)}")
+
+
+def schedule(phases="split", chunk=64, value_block=64, stages=1):
+    """Text of a schedule attribute, for the argument `schedule` of the builders."""
+    text = f"phases = {phases}, chunk = {chunk}, value_block = {value_block}"
+    if stages != 1:
+        text += f", stages = {stages}"
+    return f"#gdn.schedule<{text}>"
+
+
+# --- the recurrence ---------------------------------------------------------------
+
+
+def recurrence(
+    B,
+    T,
+    Hqk,
+    Hv,
+    K,
+    V,
+    *,
+    N=None,
+    dtype="bf16",
+    gate=None,
+    beta=False,
+    erase_write=False,
+    offsets=None,
+    state_layout="v_first",
+    gate_dtype="f32",
+    beta_dtype="f32",
+    state_dtype="f32",
+    scale=None,
+    schedule=None,
+    name="forward",
+):
+    """Module with one `gdn.recurrence`.
+
+    gate: None, "head" ([B, T, Hv]) or "channel" ([B, T, Hv, K]); offsets: None, "i32"
+    or "i64", and then N counts the sequences (None: dynamic). Arguments in order: q, k,
+    v, gate, beta or erase and write, offsets, o, state.
+    """
+    _need_type("q, k, v, o", dtype, ELEMENT_TYPES)
+    if gate not in (None, "head", "channel"):
+        raise ValueError(f"gate is '{gate}'; expected None, 'head' or 'channel'")
+    if state_layout not in ("v_first", "k_first"):
+        raise ValueError(f"state_layout is '{state_layout}'; expected 'v_first' or 'k_first'")
+    f = Function(name)
+    for operand in ("q", "k"):
+        f.argument(operand, (B, T, Hqk, K), dtype)
+    f.argument("v", (B, T, Hv, V), dtype)
+    groups = [("ins", ["q", "k", "v"])]
+
+    def optional(present, operand, shape, element, allowed):
+        if present:
+            _need_type(operand, element, allowed)
+            groups.append((operand, [f.argument(operand, shape, element)]))
+
+    tail = (K,) if gate == "channel" else ()
+    optional(gate, "gate", (B, T, Hv) + tail, gate_dtype, ELEMENT_TYPES)
+    optional(beta, "beta", (B, T, Hv), beta_dtype, ELEMENT_TYPES)
+    optional(erase_write, "erase", (B, T, Hv, K), beta_dtype, ELEMENT_TYPES)
+    optional(erase_write, "write", (B, T, Hv, V), beta_dtype, ELEMENT_TYPES)
+    starts = None if N is None else N + 1
+    optional(offsets, "offsets", (starts,), offsets, OFFSET_TYPES)
+    _need_type("state", state_dtype, ELEMENT_TYPES)
+    f.destination("o", (B, T, Hv, V), dtype)
+    matrix = (V, K) if state_layout == "v_first" else (K, V)
+    f.destination("state", (N if offsets else B, Hv) + matrix, state_dtype)
+    attributes = [
+        "" if scale is None else f"scale = {real(scale)}",
+        "" if state_layout == "v_first" else f"state_layout = #gdn.state_layout<{state_layout}>",
+        "" if schedule is None else f"schedule = {schedule}",
+    ]
+    f.op(["y", "final"], "recurrence", groups, ["o", "state"], attributes)
+    return f.module(["y", "final"])
+
+
+def delta_rule_layer(
+    B,
+    T,
+    Hqk,
+    Hv,
+    K,
+    V,
+    *,
+    dtype="bf16",
+    gate="head",
+    lower_bound=None,
+    eps=1e-6,
+    state_dtype="f32",
+    schedule=None,
+    name="forward",
+):
+    """The delta rule of a Qwen3.5 or Kimi Linear layer: normalised q and k, model gates.
+
+    Arguments: q, k, v, a ([B, T, Hv] or [B, T, Hv, K]), A_log, dt_bias, beta, o, state.
+    """
+    f = Function(name)
+    for operand in ("q", "k"):
+        f.argument(operand, (B, T, Hqk, K), dtype)
+    f.argument("v", (B, T, Hv, V), dtype)
+    tail = (K,) if gate == "channel" else ()
+    f.argument("a", (B, T, Hv) + tail, "f32")
+    f.argument("A_log", (Hv,), "f32")
+    f.argument("dt_bias", (Hv,) + tail, "f32")
+    f.argument("beta", (B, T, Hv), "f32")
+    f.destination("o", (B, T, Hv, V), dtype)
+    f.destination("state", (B, Hv, V, K), state_dtype)
+    for operand in ("q", "k"):
+        empty = f.empty_like(f"{operand}_empty", operand, (B, T, Hqk, K), dtype)
+        f.op([f"{operand}_norm"], "l2norm", [("ins", [operand])], [empty], [f"eps = {real(eps)}"])
+    empty = f.empty_like("gate_empty", "a", (B, T, Hv) + tail, "f32")
+    bound = "" if lower_bound is None else f"lower_bound = {real(lower_bound)}"
+    f.op(["gate"], "gate", [("ins", ["a", "A_log"]), ("bias", ["dt_bias"])], [empty], [bound])
+    groups = [("ins", ["q_norm", "k_norm", "v"]), ("gate", ["gate"]), ("beta", ["beta"])]
+    attributes = ["" if schedule is None else f"schedule = {schedule}"]
+    f.op(["y", "final"], "recurrence", groups, ["o", "state"], attributes)
+    return f.module(["y", "final"])
+
+
+# --- parts of a token mixer -------------------------------------------------------
+
+
+def l2norm(shape, *, dtype="bf16", eps=1e-6, name="forward"):
+    """Arguments: x, y, both of `shape`."""
+    f = Function(name)
+    f.argument("x", shape, dtype)
+    f.destination("y", shape, dtype)
+    f.op(["result"], "l2norm", [("ins", ["x"])], ["y"], [f"eps = {real(eps)}"])
+    return f.module(["result"])
+
+
+def gate(B, T, Hv, K=None, *, dtype="f32", bias=True, lower_bound=None, name="forward"):
+    """Arguments: a ([B, T, Hv], or [B, T, Hv, K] with K), A_log, dt_bias if `bias`, g."""
+    tail = () if K is None else (K,)
+    f = Function(name)
+    f.argument("a", (B, T, Hv) + tail, dtype)
+    f.argument("A_log", (Hv,), "f32")
+    biases = [f.argument("dt_bias", (Hv,) + tail, "f32")] if bias else []
+    f.destination("g", (B, T, Hv) + tail, "f32")
+    bound = "" if lower_bound is None else f"lower_bound = {real(lower_bound)}"
+    f.op(["result"], "gate", [("ins", ["a", "A_log"]), ("bias", biases)], ["g"], [bound])
+    return f.module(["result"])
+
+
+def short_conv(
+    B,
+    T,
+    D,
+    W=4,
+    *,
+    S=None,
+    N=None,
+    dtype="bf16",
+    weight_dtype=None,
+    state_dtype=None,
+    bias=False,
+    offsets=None,
+    activation="silu",
+    name="forward",
+):
+    """Arguments: x, w, bias if asked for, offsets if asked for, y, state ([N, D, S])."""
+    weight_dtype = weight_dtype or dtype
+    f = Function(name)
+    f.argument("x", (B, T, D), dtype)
+    f.argument("w", (D, W), weight_dtype)
+    groups = [("ins", ["x", "w"])]
+    if bias:
+        groups.append(("bias", [f.argument("bias", (D,), weight_dtype)]))
+    if offsets:
+        _need_type("offsets", offsets, OFFSET_TYPES)
+        starts = None if N is None else N + 1
+        groups.append(("offsets", [f.argument("offsets", (starts,), offsets)]))
+    f.destination("y", (B, T, D), dtype)
+    kept = W - 1 if S is None else S
+    f.destination("state", (N if offsets else B, D, kept), state_dtype or dtype)
+    attributes = ["" if activation == "none" else f"activation = #gdn.activation<{activation}>"]
+    f.op(["result", "final"], "short_conv", groups, ["y", "state"], attributes)
+    return f.module(["result", "final"])
+
+
+def gated_rms_norm(shape, *, dtype="bf16", weight_dtype=None, eps=1e-6, activation="silu", name="forward"):
+    """Arguments: x, z, w ([V]), y; x, z, y of `shape`, whose last size is V."""
+    f = Function(name)
+    f.argument("x", shape, dtype)
+    f.argument("z", shape, dtype)
+    f.argument("w", (shape[-1],), weight_dtype or dtype)
+    f.destination("y", shape, dtype)
+    attributes = [f"eps = {real(eps)}", f"activation = #gdn.activation<{activation}>"]
+    f.op(["result"], "gated_rms_norm", [("ins", ["x", "z", "w"])], ["y"], attributes)
+    return f.module(["result"])
+
+
+# --- parts of a chunk -------------------------------------------------------------
+
+
+def cumsum(shape, *, dtype="f32", name="forward"):
+    """Arguments: g, y, both of `shape`; the sum runs along dimension 0."""
+    f = Function(name)
+    f.argument("g", shape, dtype)
+    f.destination("y", shape, dtype)
+    f.op(["result"], "cumsum", [("ins", ["g"])], ["y"])
+    return f.module(["result"])
+
+
+def scores(C, K, *, gate=None, strict=False, dtype="f32", name="forward"):
+    """Arguments: x, y ([C, K]), gate ([C] for "head", [C, K] for "channel"), A ([C, C])."""
+    f = Function(name)
+    f.argument("x", (C, K), dtype)
+    f.argument("y", (C, K), dtype)
+    groups = [("ins", ["x", "y"])]
+    if gate is not None:
+        shape = (C, K) if gate == "channel" else (C,)
+        groups.append(("gate", [f.argument("gate", shape, "f32")]))
+    f.destination("A", (C, C), "f32")
+    f.op(["result"], "scores", groups, ["A"], ["strict" if strict else ""])
+    return f.module(["result"])
+
+
+def tri_inverse(C, *, dtype="f32", name="forward"):
+    """Arguments: L, X, both [C, C]."""
+    f = Function(name)
+    f.argument("L", (C, C), dtype)
+    f.destination("X", (C, C), dtype)
+    f.op(["result"], "tri_inverse", [("ins", ["L"])], ["X"])
+    return f.module(["result"])

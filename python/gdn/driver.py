@@ -1,0 +1,233 @@
+# Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The few calls of the CUDA driver API that a launcher needs, through ctypes.
+
+Every call is checked; a failure is a CudaError with the name of the call and of the
+error. Devices are used through their primary contexts, which the runtime API (and so
+PyTorch, CuPy, JAX) shares. They stay retained until the process ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import threading
+
+_HANDLE = ctypes.c_void_p
+_POINTER = ctypes.c_uint64
+_LOG_BYTES = 16384
+
+_CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
+_MAX_DYNAMIC_SHARED = 8
+_POINTER_DEVICE = 9
+_JIT_ERROR_LOG, _JIT_ERROR_LOG_SIZE = 5, 6
+_EVENT_DISABLE_TIMING = 2
+
+_SIGNATURES = {
+    "cuInit": [ctypes.c_uint],
+    "cuDeviceGetCount": [_HANDLE],
+    "cuDeviceGet": [_HANDLE, ctypes.c_int],
+    "cuDeviceGetName": [ctypes.c_char_p, ctypes.c_int, ctypes.c_int],
+    "cuDeviceGetAttribute": [_HANDLE, ctypes.c_int, ctypes.c_int],
+    "cuDriverGetVersion": [_HANDLE],
+    "cuDevicePrimaryCtxRetain": [_HANDLE, ctypes.c_int],
+    "cuCtxGetCurrent": [_HANDLE],
+    "cuCtxGetDevice": [_HANDLE],
+    "cuCtxPushCurrent_v2": [_HANDLE],
+    "cuCtxPopCurrent_v2": [_HANDLE],
+    "cuModuleLoadDataEx": [_HANDLE, ctypes.c_char_p, ctypes.c_uint, _HANDLE, _HANDLE],
+    "cuModuleUnload": [_HANDLE],
+    "cuModuleGetFunction": [_HANDLE, _HANDLE, ctypes.c_char_p],
+    "cuFuncSetAttribute": [_HANDLE, ctypes.c_int, ctypes.c_int],
+    "cuLaunchKernel": [_HANDLE] + [ctypes.c_uint] * 7 + [_HANDLE] * 3,
+    "cuMemAlloc_v2": [_HANDLE, ctypes.c_size_t],
+    "cuMemFree_v2": [_POINTER],
+    "cuMemcpyDtoHAsync_v2": [_HANDLE, _POINTER, ctypes.c_size_t, _HANDLE],
+    "cuMemcpyHtoDAsync_v2": [_POINTER, _HANDLE, ctypes.c_size_t, _HANDLE],
+    "cuStreamSynchronize": [_HANDLE],
+    "cuStreamIsCapturing": [_HANDLE, _HANDLE],
+    "cuStreamWaitEvent": [_HANDLE, _HANDLE, ctypes.c_uint],
+    "cuEventCreate": [_HANDLE, ctypes.c_uint],
+    "cuEventRecord": [_HANDLE, _HANDLE],
+    "cuEventDestroy_v2": [_HANDLE],
+    "cuPointerGetAttribute": [_HANDLE, ctypes.c_int, _POINTER],
+}
+
+
+class CudaError(RuntimeError):
+    """A call of the CUDA driver failed, or there is no driver."""
+
+
+class Driver:
+    """Checked driver calls. One instance serves all devices and threads."""
+
+    def __init__(self, library="libcuda.so.1"):
+        try:
+            self._library = ctypes.CDLL(library)
+        except OSError as error:
+            raise CudaError(f"no CUDA driver: {library} cannot be loaded ({error})") from None
+        for name, types in _SIGNATURES.items():
+            function = getattr(self._library, name)
+            function.argtypes, function.restype = types, ctypes.c_int
+        self._contexts = {}
+        self._lock = threading.Lock()
+        self._call("cuInit", 0)
+
+    def _call(self, name, *arguments, about=""):
+        status = getattr(self._library, name)(*arguments)
+        if status:
+            raise CudaError(f"{about}{': ' if about else ''}{name} failed: {self._describe(status)}")
+
+    def _describe(self, status):
+        name, text = ctypes.c_char_p(), ctypes.c_char_p()
+        self._library.cuGetErrorName(status, ctypes.byref(name))
+        self._library.cuGetErrorString(status, ctypes.byref(text))
+        if name.value is None:
+            return f"error {status}"
+        return f"{name.value.decode()} ({(text.value or b'').decode()})"
+
+    def _integer(self, name, *arguments):
+        value = ctypes.c_int()
+        self._call(name, ctypes.byref(value), *arguments)
+        return value.value
+
+    # devices and contexts
+
+    def version(self):
+        return self._integer("cuDriverGetVersion")
+
+    def device_count(self):
+        return self._integer("cuDeviceGetCount")
+
+    def device_name(self, device):
+        buffer = ctypes.create_string_buffer(256)
+        self._call("cuDeviceGetName", buffer, len(buffer), self._integer("cuDeviceGet", device))
+        return buffer.value.decode()
+
+    def capability(self, device):
+        handle = self._integer("cuDeviceGet", device)
+        return tuple(
+            self._integer("cuDeviceGetAttribute", attribute, handle)
+            for attribute in (_CAPABILITY_MAJOR, _CAPABILITY_MINOR)
+        )
+
+    def current_device(self):
+        """Device of the current context, 0 where no context is current."""
+        return self._integer("cuCtxGetDevice") if self._current() else 0
+
+    def _current(self):
+        context = _HANDLE()
+        self._call("cuCtxGetCurrent", ctypes.byref(context))
+        return context.value
+
+    def _primary(self, device):
+        with self._lock:
+            if device not in self._contexts:
+                handle = self._integer("cuDeviceGet", device)
+                context = _HANDLE()
+                self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), handle, about=f"device {device}")
+                self._contexts[device] = context.value
+            return self._contexts[device]
+
+    @contextlib.contextmanager
+    def on(self, device):
+        """The primary context of `device` is current inside the block."""
+        context = self._primary(device)
+        if self._current() == context:
+            yield
+            return
+        self._call("cuCtxPushCurrent_v2", context)
+        try:
+            yield
+        finally:
+            self._call("cuCtxPopCurrent_v2", ctypes.byref(_HANDLE()))
+
+    # modules and kernels; a context must be current
+
+    def load(self, ptx, name):
+        log = ctypes.create_string_buffer(_LOG_BYTES)
+        keys = (ctypes.c_int * 2)(_JIT_ERROR_LOG, _JIT_ERROR_LOG_SIZE)
+        values = (_HANDLE * 2)(ctypes.addressof(log), _LOG_BYTES)
+        module = _HANDLE()
+        try:
+            self._call(
+                "cuModuleLoadDataEx", ctypes.byref(module), ptx.encode(), 2, keys, values, about=f"loading {name}"
+            )
+        except CudaError as error:
+            said = log.value.decode(errors="replace").strip()
+            raise CudaError(f"{error}\n{said}" if said else str(error)) from None
+        return module.value
+
+    def unload(self, module):
+        self._call("cuModuleUnload", module)
+
+    def function(self, module, name):
+        function = _HANDLE()
+        self._call("cuModuleGetFunction", ctypes.byref(function), module, name.encode(), about=f"kernel {name}")
+        return function.value
+
+    def allow_shared(self, function, size, name):
+        about = f"kernel {name} needs {size} bytes of shared memory"
+        self._call("cuFuncSetAttribute", function, _MAX_DYNAMIC_SHARED, size, about=about)
+
+    def launch(self, function, grid, block, shared, stream, parameters, name):
+        about = f"kernel {name}, grid {grid}, block {block}, {shared} bytes of shared memory"
+        self._call("cuLaunchKernel", function, grid, 1, 1, block, 1, 1, shared, stream, parameters, None, about=about)
+
+    # memory and streams; a context must be current
+
+    def allocate(self, size, about):
+        pointer = _POINTER()
+        self._call("cuMemAlloc_v2", ctypes.byref(pointer), size, about=f"{about}, {size} bytes")
+        return pointer.value
+
+    def free(self, pointer):
+        self._call("cuMemFree_v2", pointer)
+
+    def read(self, pointer, size, stream):
+        """Bytes of device memory after the work already in `stream`."""
+        buffer = ctypes.create_string_buffer(size)
+        if size:
+            self._call("cuMemcpyDtoHAsync_v2", buffer, pointer, size, stream)
+            self._call("cuStreamSynchronize", stream)
+        return buffer.raw[:size]
+
+    def write(self, pointer, data, stream):
+        """Copies bytes to device memory and waits for it."""
+        if data:
+            self._call("cuMemcpyHtoDAsync_v2", pointer, bytes(data), len(data), stream)
+            self._call("cuStreamSynchronize", stream)
+
+    def pointer_device(self, pointer):
+        return self._integer("cuPointerGetAttribute", _POINTER_DEVICE, pointer)
+
+    def capturing(self, stream):
+        return self._status(stream) != 0
+
+    def _status(self, stream):
+        value = ctypes.c_int()
+        self._call("cuStreamIsCapturing", stream, ctypes.byref(value))
+        return value.value
+
+    def wait(self, stream, other):
+        """Work put into `stream` from now on starts after that already in `other`."""
+        event = _HANDLE()
+        self._call("cuEventCreate", ctypes.byref(event), _EVENT_DISABLE_TIMING)
+        try:
+            self._call("cuEventRecord", event, other)
+            self._call("cuStreamWaitEvent", stream, event, 0)
+        finally:
+            self._call("cuEventDestroy_v2", event)
+
+
+_driver = None
+_driver_lock = threading.Lock()
+
+
+def driver():
+    """The process's Driver; CudaError where there is none."""
+    global _driver
+    with _driver_lock:
+        if _driver is None:
+            _driver = Driver()
+        return _driver

@@ -1,0 +1,148 @@
+# Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The manifest that gdn-compile writes beside the PTX, made ready for launches.
+
+Sizes in it are integers or expressions over the sizes of the arguments:
+["dim", argument, axis], ["add", a, b], and likewise sub, mul, floordiv, ceildiv, min, max.
+"""
+
+from __future__ import annotations
+
+from .arrays import ITEM_SIZES
+
+_OPERATORS = {
+    "add": "({} + {})",
+    "sub": "({} - {})",
+    "mul": "({} * {})",
+    "floordiv": "({} // {})",
+    "ceildiv": "(-(-{} // {}))",
+    "min": "min({}, {})",
+    "max": "max({}, {})",
+}
+
+
+class ManifestError(ValueError):
+    """The manifest is not what this version of the launcher reads."""
+
+
+def expression(e, arguments):
+    """Function from the list of argument shapes to the value of expression e."""
+    if isinstance(e, int) and not isinstance(e, bool):
+        return lambda shapes: e
+    # The text is put together from integers and the operators above only.
+    return eval("lambda s: " + _source(e, arguments), {"__builtins__": {}, "min": min, "max": max})
+
+
+def _source(e, arguments):
+    if isinstance(e, int) and not isinstance(e, bool):
+        return str(e)
+    if not isinstance(e, list) or len(e) != 3:
+        raise ManifestError(f"{e!r} is no expression")
+    op, a, b = e
+    if op == "dim":
+        if not (isinstance(a, int) and 0 <= a < len(arguments)):
+            raise ManifestError(f"{e!r} names no argument; there are {len(arguments)}")
+        if not (isinstance(b, int) and 0 <= b < len(arguments[a]["shape"])):
+            raise ManifestError(f"{e!r} names no dimension of an argument of rank {len(arguments[a]['shape'])}")
+        return f"s[{a}][{b}]"
+    if op not in _OPERATORS:
+        raise ManifestError(f"unknown operator '{op}' in {e!r}; expected dim, {', '.join(_OPERATORS)}")
+    return _OPERATORS[op].format(_source(a, arguments), _source(b, arguments))
+
+
+class Argument:
+    def __init__(self, entry, written):
+        self.name, self.dtype = entry["name"], entry["dtype"]
+        self.shape = tuple(entry["shape"])
+        self.written = written
+
+    def shape_text(self):
+        return "[" + ", ".join("?" if size is None else str(size) for size in self.shape) + "]"
+
+
+class Buffer:
+    """A workspace, or a result for which the caller passes no destination."""
+
+    def __init__(self, entry, index, arguments, is_result):
+        self.index, self.dtype, self.is_result = index, entry["dtype"], is_result
+        self._sizes = [expression(size, arguments) for size in entry["shape"]]
+
+    def sizes(self, shapes):
+        return tuple(size(shapes) for size in self._sizes)
+
+    def nbytes(self, shapes):
+        total = ITEM_SIZES[self.dtype]
+        for size in self._sizes:
+            total *= size(shapes)
+        return total
+
+
+class Launch:
+    def __init__(self, entry, arguments, buffers):
+        self.kernel = entry["kernel"]
+        self.grid = expression(entry["grid"], arguments)
+        self.block, self.shared = entry["block"], entry["shared"]
+        self.parameters = [self._parameter(p, arguments, buffers) for p in entry["parameters"]]
+
+    def _parameter(self, entry, arguments, buffers):
+        """(kind, index) of a pointer, or ("scalar", function of the shapes)."""
+        for kind, count in (("argument", len(arguments)), ("buffer", len(buffers))):
+            if kind in entry:
+                if not 0 <= entry[kind] < count:
+                    raise ManifestError(f"kernel {self.kernel} uses {kind} {entry[kind]}, but there are {count}")
+                return kind, entry[kind]
+        if "scalar" in entry:
+            if entry.get("dtype", "i64") != "i64":
+                raise ManifestError(f"kernel {self.kernel} has a scalar of type {entry['dtype']}; only i64 is known")
+            return "scalar", expression(entry["scalar"], arguments)
+        raise ManifestError(f"kernel {self.kernel} has a parameter of unknown kind: {entry!r}")
+
+
+class Plan:
+    """A manifest with its expressions compiled and its references checked."""
+
+    def __init__(self, manifest):
+        if manifest.get("version") != 1:
+            raise ManifestError(f"manifest version {manifest.get('version')}; this launcher reads version 1")
+        try:
+            self._read(manifest)
+        except (KeyError, TypeError) as error:
+            raise ManifestError(f"malformed manifest of '{manifest.get('function')}': {error!r}") from error
+
+    def _read(self, manifest):
+        self.function, self.target = manifest["function"], manifest["target"]
+        entries, buffers = manifest["arguments"], manifest["buffers"]
+        for entry in entries + buffers:
+            if entry["dtype"] not in ITEM_SIZES:
+                raise ManifestError(f"unknown element type '{entry['dtype']}' in the manifest of '{self.function}'")
+        self.results = [next(iter(result.items())) for result in manifest["results"]]
+        for kind, index in self.results:
+            if not 0 <= index < len({"argument": entries, "buffer": buffers}[kind]):
+                raise ManifestError(f"a result of '{self.function}' is {kind} {index}, which does not exist")
+        written = {index for kind, index in self.results if kind == "argument"}
+        fresh = {index for kind, index in self.results if kind == "buffer"}
+        self.arguments = [Argument(entry, i in written) for i, entry in enumerate(entries)]
+        self.names = [argument.name for argument in self.arguments]
+        if len(set(self.names)) != len(self.names):
+            raise ManifestError(f"argument names of '{self.function}' repeat: {self.names}")
+        self.buffers = [Buffer(entry, i, entries, i in fresh) for i, entry in enumerate(buffers)]
+        self.launches = [Launch(entry, entries, buffers) for entry in manifest["launches"]]
+        # Pairs of expressions that must agree: sizes which the compiler takes to be equal.
+        self.checks = [
+            (expression(a, entries), expression(b, entries), self._text(a), self._text(b))
+            for a, b in manifest.get("checks", [])
+        ]
+
+    def _text(self, e):
+        if isinstance(e, int):
+            return str(e)
+        op, a, b = e
+        if op == "dim":
+            return f"size {b} of '{self.arguments[a].name}'"
+        return f"{op}({self._text(a)}, {self._text(b)})"
+
+    def check_sizes(self, shapes):
+        for left, right, left_text, right_text in self.checks:
+            a, b = left(shapes), right(shapes)
+            if a != b:
+                raise ValueError(f"{self.function}: {left_text} is {a}, but {right_text} is {b}")
