@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCES = (".cpp", ".h", ".td", ".py", ".sh", ".cmake", ".mlir")
 MAX_LINES = 600
 PASS = re.compile(r'^def (\w+)\s*:\s*(?:Interface)?Pass<\s*"([^"]+)"', re.M)
-MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(root|home|work|farm|Users|tmp)/\w")
+MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(root|home(?!/someone)|work|farm|Users)/\w")
 
 
 def tracked(*suffixes, under=""):

@@ -23,7 +23,8 @@ LogicalResult CumsumOp::verify() {
       failed(verifyF32(*this, "x", getX())))
     return failure();
   if (rankOf(getX()) < 1)
-    return emitOpError("expects 'x' to have rank 1 or more, but it is a scalar");
+    return emitOpError(
+        "expects 'x' to have rank 1 or more, but it is a scalar");
   if (failed(verifySameShape(*this, "out", getOut(), "x", getX())))
     return failure();
   return verifyF32(*this, "out", getOut());
@@ -40,8 +41,8 @@ LogicalResult ScoresOp::verify() {
       failed(verifyF32(*this, "out", getOut())))
     return failure();
   for (int64_t dim = 0; dim < 2; ++dim)
-    if (failed(verifyDimSize(*this, "out", getOut(), dim, sizeOf(getX(), 0),
-                             "C")))
+    if (failed(
+            verifyDimSize(*this, "out", getOut(), dim, sizeOf(getX(), 0), "C")))
       return failure();
   Value gate = getGate();
   if (!gate)

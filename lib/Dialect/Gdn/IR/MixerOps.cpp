@@ -103,8 +103,8 @@ LogicalResult GateOp::verify() {
         failed(verifyF32(*this, "bias", bias)) ||
         failed(verifyDimSize(*this, "bias", bias, 0, sizeOf(getA(), 2), "Hv")))
       return failure();
-    if (rank == 4 && failed(verifyDimSize(*this, "bias", bias, 1,
-                                          sizeOf(getA(), 3), "K")))
+    if (rank == 4 &&
+        failed(verifyDimSize(*this, "bias", bias, 1, sizeOf(getA(), 3), "K")))
       return failure();
   }
   if (auto bound = getLowerBound()) {
@@ -133,8 +133,8 @@ LogicalResult ShortConvOp::verify() {
       failed(verifyStaticDim(*this, "w", getW(), 1, "taps W")) ||
       failed(verifyRank(*this, "state", getState(), 3)) ||
       failed(verifyF32Or(*this, "state", getState(), "x", getX())) ||
-      failed(verifyDimSize(*this, "state", getState(), 1, sizeOf(getX(), 2),
-                           "D")))
+      failed(
+          verifyDimSize(*this, "state", getState(), 1, sizeOf(getX(), 2), "D")))
     return failure();
   if (Value bias = getBias())
     if (failed(verifyRank(*this, "bias", bias, 1)) ||

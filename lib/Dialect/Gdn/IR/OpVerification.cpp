@@ -93,10 +93,10 @@ LogicalResult mlir::gdn::verifyStaticDim(Operation *op, StringRef name,
                                          Value value, int64_t dim,
                                          StringRef sizeName) {
   if (shaped(value).isDynamicDim(dim))
-    return op->emitOpError() << "expects dimension " << dim << " of '" << name
-                             << "' (" << sizeName
-                             << ") to be static, but its shape is "
-                             << shapeToString(value);
+    return op->emitOpError()
+           << "expects dimension " << dim << " of '" << name << "' ("
+           << sizeName << ") to be static, but its shape is "
+           << shapeToString(value);
   if (shaped(value).getDimSize(dim) == 0)
     return op->emitOpError()
            << "expects dimension " << dim << " of '" << name << "' ("

@@ -29,8 +29,8 @@ static LogicalResult verifySequences(RecurrenceOp op) {
     if (failed(verifyRank(op, name, value, 4)) ||
         failed(verifyFloat(op, name, value)))
       return failure();
-  for (auto [name, value] : {std::pair<StringRef, Value>{"q", op.getQ()},
-                             {"v", op.getV()}})
+  for (auto [name, value] :
+       {std::pair<StringRef, Value>{"q", op.getQ()}, {"v", op.getV()}})
     if (failed(verifyStaticDim(op, name, value, 2, "number of heads")) ||
         failed(verifyStaticDim(op, name, value, 3, "head size")))
       return failure();
@@ -47,10 +47,10 @@ static LogicalResult verifySequences(RecurrenceOp op) {
     if (failed(verifyElementType(op, name, value, "q", op.getQ())))
       return failure();
   if (op.getNumValueHeads() % op.getNumKeyHeads() != 0)
-    return op.emitOpError() << "expects the number of value heads ("
-                            << op.getNumValueHeads()
-                            << ") to be a multiple of the number of key heads ("
-                            << op.getNumKeyHeads() << ")";
+    return op.emitOpError()
+           << "expects the number of value heads (" << op.getNumValueHeads()
+           << ") to be a multiple of the number of key heads ("
+           << op.getNumKeyHeads() << ")";
   return success();
 }
 
@@ -97,8 +97,7 @@ static LogicalResult verifyGateAndBeta(RecurrenceOp op) {
   if (op.getBeta())
     return op.emitOpError(
         "expects either 'beta' or 'erase' and 'write', but has both");
-  if (failed(
-          verifyFactor(op, "erase", op.getErase(), 4, op.getKeySize(), "K")))
+  if (failed(verifyFactor(op, "erase", op.getErase(), 4, op.getKeySize(), "K")))
     return failure();
   return verifyFactor(op, "write", op.getWrite(), 4, op.getValueSize(), "V");
 }

@@ -47,8 +47,7 @@ bool mlir::gdn_tile::isShared(Type type) {
   auto memref = dyn_cast<MemRefType>(type);
   if (!memref)
     return false;
-  auto space =
-      dyn_cast_or_null<gpu::AddressSpaceAttr>(memref.getMemorySpace());
+  auto space = dyn_cast_or_null<gpu::AddressSpaceAttr>(memref.getMemorySpace());
   return space && space.getValue() == gpu::AddressSpace::Workgroup;
 }
 

@@ -44,7 +44,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
 // Copies
 //===----------------------------------------------------------------------===//
 
-// Checks indices, dims and bounds against a memref that is accessed along `dims`.
+// Checks indices, dims and bounds against a memref that is accessed along
+// `dims`.
 static LogicalResult verifyAccess(Operation *op, MemRefType memref,
                                   size_t numIndices, ArrayRef<int64_t> dims,
                                   size_t numValid) {
@@ -266,8 +267,9 @@ LogicalResult ScoresOp::verify() {
       gate.getShape() != x.getShape() || out.getRank() != 2 ||
       out.getDimSize(0) != x.getDimSize(0) ||
       out.getDimSize(1) != x.getDimSize(0))
-    return emitOpError("expects x, y and gate of one shape CxK and out of shape "
-                       "CxC, but has ")
+    return emitOpError(
+               "expects x, y and gate of one shape CxK and out of shape "
+               "CxC, but has ")
            << x << ", " << getY().getType() << ", " << gate << " and " << out;
   return verifyChunk(*this, x.getDimSize(0));
 }

@@ -1,4 +1,5 @@
-//===- Passes.h - gdn_tile passes ------------------------------------*- C++ -*-===//
+//===- Passes.h - gdn_tile passes ------------------------------------*- C++
+//-*-===//
 //
 // Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
