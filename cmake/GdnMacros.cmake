@@ -34,3 +34,20 @@ macro(gdn_tablegen td)
   add_public_tablegen_target(${_target})
   add_dependencies(gdn-headers ${_target})
 endmacro()
+
+# Markdown documentation of a .td, as build/docs/<name>.md; part of `gdn-doc`.
+function(gdn_documentation td name)
+  set(out ${CMAKE_BINARY_DIR}/docs/${name}.md)
+  set(deps ${CMAKE_CURRENT_BINARY_DIR}/${name}.d)
+  add_custom_command(OUTPUT ${out}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/docs
+    COMMAND ${MLIR_TABLEGEN_EXE} ${ARGN} -I ${CMAKE_SOURCE_DIR}/include
+      -I ${MLIR_INCLUDE_DIRS} ${CMAKE_CURRENT_SOURCE_DIR}/${td} -o ${out}
+      -d ${deps}
+    DEPFILE ${deps}
+    DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${td} ${MLIR_TABLEGEN_EXE}
+    COMMENT "Documentation: docs/${name}.md"
+    VERBATIM)
+  add_custom_target(gdn-doc-${name} DEPENDS ${out})
+  add_dependencies(gdn-doc gdn-doc-${name})
+endfunction()

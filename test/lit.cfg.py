@@ -12,7 +12,7 @@ except ImportError:
 
 config.name = "gdn"
 config.test_format = lit.formats.ShTest(execute_external=True)
-config.suffixes = [".mlir"]
+config.suffixes = [".mlir", ".test"]
 config.test_source_root = os.path.dirname(__file__)
 config.excludes = ["lib"]
 
@@ -37,6 +37,10 @@ config.substitutions.append(
             for name in ("libmlir_runner_utils.so", "libmlir_c_runner_utils.so")
         ),
     )
+)
+plugin = os.path.join(config.gdn_lib_dir, "gdn-plugin.so")
+config.substitutions.append(
+    ("%load_gdn", f"--load-dialect-plugin={plugin} --load-pass-plugin={plugin}")
 )
 # ptxas is optional for users, required where CI says so.
 if shutil.which("ptxas", path=config.environment["PATH"]):

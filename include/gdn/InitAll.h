@@ -12,12 +12,16 @@ namespace mlir {
 class DialectRegistry;
 namespace gdn {
 
-/// Registers the project's dialects, the upstream dialects that its passes
-/// produce, and their interface implementations.
+/// Registers the project's dialects and their interface implementations.
+void registerDialects(DialectRegistry &registry);
+
+/// Registers the project's passes and pipelines.
+void registerPasses();
+
+/// The project's dialects and all upstream dialects and extensions.
 void registerAllDialects(DialectRegistry &registry);
 
-/// Registers the project's passes and pipelines, and the upstream passes that
-/// lit tests and pipelines written by hand need.
+/// The project's passes and all upstream passes.
 void registerAllPasses();
 
 } // namespace gdn

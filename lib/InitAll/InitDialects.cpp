@@ -13,8 +13,12 @@
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 
+void mlir::gdn::registerDialects(DialectRegistry &registry) {
+  registry.insert<gdn::GdnDialect, gdn_tile::GdnTileDialect>();
+}
+
 void mlir::gdn::registerAllDialects(DialectRegistry &registry) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
-  registry.insert<gdn::GdnDialect, gdn_tile::GdnTileDialect>();
+  registerDialects(registry);
 }

@@ -9,4 +9,9 @@
 
 #include "mlir/InitAllPasses.h"
 
-void mlir::gdn::registerAllPasses() { mlir::registerAllPasses(); }
+void mlir::gdn::registerPasses() {}
+
+void mlir::gdn::registerAllPasses() {
+  mlir::registerAllPasses();
+  registerPasses();
+}
