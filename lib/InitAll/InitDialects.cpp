@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "gdn/Dialect/Gdn/IR/Gdn.h"
+#include "gdn/Dialect/Gdn/Transforms/BufferizableOpInterfaceImpl.h"
 #include "gdn/Dialect/GdnTile/IR/GdnTile.h"
 #include "gdn/InitAll.h"
 
@@ -15,6 +16,7 @@
 
 void mlir::gdn::registerDialects(DialectRegistry &registry) {
   registry.insert<gdn::GdnDialect, gdn_tile::GdnTileDialect>();
+  registerBufferizableOpInterfaceExternalModels(registry);
 }
 
 void mlir::gdn::registerAllDialects(DialectRegistry &registry) {

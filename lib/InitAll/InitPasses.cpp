@@ -5,11 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "gdn/Conversion/Passes.h"
 #include "gdn/InitAll.h"
+#include "gdn/Pipelines/Pipelines.h"
 
 #include "mlir/InitAllPasses.h"
 
-void mlir::gdn::registerPasses() {}
+void mlir::gdn::registerPasses() {
+  registerGdnConversionPasses();
+  registerPipelines();
+}
 
 void mlir::gdn::registerAllPasses() {
   mlir::registerAllPasses();

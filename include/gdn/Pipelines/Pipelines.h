@@ -1,0 +1,45 @@
+//===- Pipelines.h - pass pipelines -----------------------------*- C++ -*-===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GDN_PIPELINES_PIPELINES_H
+#define GDN_PIPELINES_PIPELINES_H
+
+#include "mlir/Pass/PassOptions.h"
+
+namespace mlir {
+class OpPassManager;
+namespace gdn {
+
+/// How `gdn-to-cpu` computes the gdn ops.
+enum class CpuPath { Loops };
+
+struct GdnToCpuOptions : PassPipelineOptions<GdnToCpuOptions> {
+  Option<CpuPath> path{*this, "path",
+                       llvm::cl::desc("how the gdn ops are computed"),
+                       llvm::cl::init(CpuPath::Loops),
+                       llvm::cl::values(clEnumValN(
+                           CpuPath::Loops, "loops",
+                           "token by token with scalar loops: the reference"))};
+};
+
+/// Tensors or memrefs with gdn ops to the LLVM dialect.
+void buildGdnToCpuPipeline(OpPassManager &pm, const GdnToCpuOptions &options);
+
+/// One-shot bufferization across functions, with identity layouts at their
+/// boundaries, and release of the buffers that it allocated.
+void buildBufferizePipeline(OpPassManager &pm);
+
+/// What is left on memrefs (linalg, vector, scf, arith, math) to the LLVM
+/// dialect.
+void buildLowerToLLVMPipeline(OpPassManager &pm);
+
+void registerPipelines();
+
+} // namespace gdn
+} // namespace mlir
+
+#endif // GDN_PIPELINES_PIPELINES_H

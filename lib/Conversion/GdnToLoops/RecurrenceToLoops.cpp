@@ -1,0 +1,134 @@
+//===- RecurrenceToLoops.cpp - gdn.recurrence, token by token -------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LoopEmitter.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+namespace {
+
+/// The loops of one recurrence, from the inside out.
+class RecurrenceLoops {
+public:
+  RecurrenceLoops(RecurrenceOp op, LoopEmitter &emit)
+      : op(op), emit(emit), zero(emit.index(0)),
+        keySize(emit.index(op.getKeySize())),
+        valueSize(emit.index(op.getValueSize())) {}
+
+  void emitAll();
+
+private:
+  void copyState(Value sequence, Value head, bool in);
+  void emitToken(Value row, Value token, Value head);
+  void emitDecay(Value row, Value token, Value head);
+  Value emitCorrection(ValueRange bth, ValueRange keyAt, Value i);
+
+  RecurrenceOp op;
+  LoopEmitter &emit;
+  Value zero, keySize, valueSize;
+  /// float32: the state of one head, V x K whatever the op's layout is, and
+  /// exp(gate) of one token per key channel.
+  Value state, decay;
+};
+
+} // namespace
+
+// Copies the state of one head into the local buffer, or back.
+void RecurrenceLoops::copyState(Value sequence, Value head, bool in) {
+  emit.loop(zero, valueSize, [&](Value i) {
+    emit.loop(zero, keySize, [&](Value c) {
+      SmallVector<Value> local{i, c};
+      SmallVector<Value> global{sequence, head, i, c};
+      if (op.isKFirst())
+        std::swap(global[2], global[3]);
+      if (in)
+        emit.store(emit.load(op.getState(), global), state, local);
+      else
+        emit.store(emit.load(state, local), op.getState(), global);
+    });
+  });
+}
+
+// decay[c] = exp(gate)
+void RecurrenceLoops::emitDecay(Value row, Value token, Value head) {
+  emit.loop(zero, keySize, [&](Value c) {
+    SmallVector<Value> at{row, token, head};
+    if (op.hasChannelGate())
+      at.push_back(c);
+    emit.store(emit.exp(emit.load(op.getGate(), at)), decay, c);
+  });
+}
+
+// write_i v_i - sum_c S[i, c] erase_c k_c, or v_i.
+Value RecurrenceLoops::emitCorrection(ValueRange bth, ValueRange keyAt,
+                                      Value i) {
+  auto at = [](ValueRange indices, Value last) {
+    SmallVector<Value> all(indices);
+    all.push_back(last);
+    return all;
+  };
+  Value v = emit.load(op.getV(), at(bth, i));
+  if (!op.isDelta())
+    return v;
+  Value beta = op.getBeta() ? emit.load(op.getBeta(), bth) : Value();
+  Value write = beta ? beta : emit.load(op.getWrite(), at(bth, i));
+  Value read = emit.sum(zero, keySize, emit.constant(0.0), [&](Value c) {
+    Value erase = beta ? beta : emit.load(op.getErase(), at(bth, c));
+    Value k = emit.load(op.getK(), at(keyAt, c));
+    Value s = emit.load(state, {i, c});
+    return emit.mul(s, emit.mul(erase, k));
+  });
+  return emit.sub(emit.mul(write, v), read);
+}
+
+void RecurrenceLoops::emitToken(Value row, Value token, Value head) {
+  Value keyHead = emit.divIndex(head, op.getGroupSize());
+  if (op.getGate())
+    emitDecay(row, token, head);
+  emit.loop(zero, valueSize, [&](Value i) {
+    if (op.getGate())
+      emit.loop(zero, keySize, [&](Value c) {
+        Value s = emit.load(state, {i, c});
+        emit.store(emit.mul(s, emit.load(decay, c)), state, {i, c});
+      });
+    Value u = emitCorrection({row, token, head}, {row, token, keyHead}, i);
+    emit.loop(zero, keySize, [&](Value c) {
+      Value k = emit.load(op.getK(), {row, token, keyHead, c});
+      Value s = emit.load(state, {i, c});
+      emit.store(emit.add(s, emit.mul(u, k)), state, {i, c});
+    });
+    Value o = emit.sum(zero, keySize, emit.constant(0.0), [&](Value c) {
+      Value q = emit.load(op.getQ(), {row, token, keyHead, c});
+      return emit.mul(emit.load(state, {i, c}), q);
+    });
+    emit.store(emit.mul(emit.constant(op.getScaleValue()), o), op.getOut(),
+               {row, token, head, i});
+  });
+}
+
+void RecurrenceLoops::emitAll() {
+  state = emit.allocate({op.getValueSize(), op.getKeySize()});
+  if (op.getGate())
+    decay = emit.allocate({op.getKeySize()});
+  emit.loopOver(op.getState(), 0, 2, [&](ValueRange sequenceAndHead) {
+    Value sequence = sequenceAndHead[0], head = sequenceAndHead[1];
+    copyState(sequence, head, /*in=*/true);
+    auto [row, first, end] =
+        getTokenRange(emit, sequence, op.getQ(), op.getOffsets());
+    emit.loop(first, end,
+              [&, row = row](Value token) { emitToken(row, token, head); });
+    copyState(sequence, head, /*in=*/false);
+  });
+  emit.free(state);
+  if (decay)
+    emit.free(decay);
+}
+
+void mlir::gdn::lowerToLoops(RecurrenceOp op, LoopEmitter &emit) {
+  RecurrenceLoops(op, emit).emitAll();
+}

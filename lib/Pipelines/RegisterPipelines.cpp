@@ -1,0 +1,18 @@
+//===- RegisterPipelines.cpp - registration of the pass pipelines ---------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "gdn/Pipelines/Pipelines.h"
+
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+void mlir::gdn::registerPipelines() {
+  PassPipelineRegistration<GdnToCpuOptions>(
+      "gdn-to-cpu", "gdn ops to the LLVM dialect, to be run on the host",
+      buildGdnToCpuPipeline);
+}
