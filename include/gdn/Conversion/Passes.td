@@ -47,4 +47,28 @@ def ConvertGdnToLoopsPass : Pass<"convert-gdn-to-loops"> {
   ];
 }
 
+def ConvertGdnToTilePass : Pass<"convert-gdn-to-tile", "mlir::ModuleOp"> {
+  let summary = "convert gdn ops on memrefs to tile programs and their launches";
+  let description = [{
+    Before: functions with `gdn` ops on memrefs of identity layout, recurrences
+    with a schedule. After: the same functions with workspaces and
+    `gdn_tile.launch` ops, and beside each function its tile programs, synchronous
+    and without barriers:
+
+    | op | tile programs |
+    |---|---|
+    | `gdn.recurrence`, `phases = split` | `prepare` (per chunk and key head: T, P and the gates' sums) and `scan` (per sequence, value head and value block: the chunks in order) |
+    | `gdn.recurrence`, `phases = step` | `step` (token by token, the state in registers) |
+    | `gdn.l2norm`, `gdn.gated_rms_norm`, `gdn.gate` | one each |
+
+    The loop over the chunks of the scan carries `gdn_tile.stages` when the schedule
+    asks for more than one stage.
+  }];
+  let dependentDialects = [
+    "mlir::arith::ArithDialect", "mlir::gdn_tile::GdnTileDialect",
+    "mlir::math::MathDialect", "mlir::memref::MemRefDialect",
+    "mlir::scf::SCFDialect", "mlir::vector::VectorDialect"
+  ];
+}
+
 #endif // GDN_CONVERSION_PASSES_TD

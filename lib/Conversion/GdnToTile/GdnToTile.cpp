@@ -1,0 +1,81 @@
+//===- GdnToTile.cpp - convert-gdn-to-tile --------------------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RecurrencePlan.h"
+#include "RowKernels.h"
+
+#include "gdn/Conversion/Passes.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace mlir::gdn {
+#define GEN_PASS_DEF_CONVERTGDNTOTILEPASS
+#include "gdn/Conversion/Passes.h.inc"
+} // namespace mlir::gdn
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+namespace {
+
+LogicalResult convertRecurrence(RecurrenceOp op) {
+  FailureOr<RecurrencePlan> plan = planRecurrence(op);
+  if (failed(plan))
+    return failure();
+  switch (op.getSchedule()->getPhases()) {
+  case Phases::Fused:
+    return op.emitOpError("has no tile form with phases = fused; the phases of "
+                          "tile programs are split and step");
+  case Phases::Step:
+    buildStepKernel(*plan);
+    return success();
+  case Phases::Split:
+    if (plan->valueBlock % 16 != 0)
+      return op.emitOpError("split phases need a value_block that is a "
+                            "multiple of 16, but it is ")
+             << plan->valueBlock;
+    allocateWorkspaces(*plan);
+    buildPrepareKernel(*plan);
+    buildScanKernel(*plan);
+    return success();
+  }
+  return failure();
+}
+
+struct ConvertGdnToTilePass
+    : public gdn::impl::ConvertGdnToTilePassBase<ConvertGdnToTilePass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) {
+      if (isa_and_nonnull<GdnDialect>(op->getDialect()))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops) {
+      LogicalResult converted =
+          llvm::TypeSwitch<Operation *, LogicalResult>(op)
+              .Case(convertRecurrence)
+              .Case(buildL2NormKernel)
+              .Case(buildGatedRMSNormKernel)
+              .Case(buildGateKernel)
+              .Default([](Operation *other) {
+                return other->emitOpError("has no tile form");
+              });
+      if (failed(converted))
+        return signalPassFailure();
+      op->erase();
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,242 @@
+//===- KernelBuilder.cpp - builds one tile program ------------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelBuilder.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+KernelBuilder::KernelBuilder(Operation *op, StringRef name,
+                             gdn_tile::KernelAttr attr)
+    : ImplicitLocOpBuilder(op->getLoc(), op->getContext()), host(op) {
+  auto function = op->getParentOfType<func::FuncOp>();
+  auto module = function->getParentOfType<ModuleOp>();
+  SymbolTable symbols(module);
+  setInsertionPoint(function);
+  kernel = func::FuncOp::create(*this, (function.getName() + "_" + name).str(),
+                                getFunctionType({}, {}));
+  kernel->setAttr(gdn_tile::kKernelAttrName, attr);
+  // Renames on a clash with a kernel of an op of the same kind.
+  symbols.insert(kernel, Block::iterator(function));
+  setInsertionPointToStart(kernel.addEntryBlock());
+}
+
+Value KernelBuilder::argument(Value value) {
+  operands.push_back(value);
+  return kernel.getBody().front().addArgument(value.getType(), getLoc());
+}
+
+void KernelBuilder::launch(Value grid) {
+  Block &body = kernel.getBody().front();
+  setInsertionPointToEnd(&body);
+  func::ReturnOp::create(*this);
+  kernel.setFunctionType(getFunctionType(body.getArgumentTypes(), {}));
+  gdn_tile::LaunchOp::create(host, getLoc(), kernel.getName(), grid, operands);
+}
+
+Value KernelBuilder::blockId() {
+  if (!id)
+    id = gdn_tile::BlockIdOp::create(*this);
+  return id;
+}
+
+//===----------------------------------------------------------------------===//
+// Index arithmetic
+//===----------------------------------------------------------------------===//
+
+Value KernelBuilder::index(int64_t value) {
+  return arith::ConstantIndexOp::create(*this, value);
+}
+Value KernelBuilder::add(Value a, Value b) {
+  return createOrFold<arith::AddIOp>(a, b);
+}
+Value KernelBuilder::sub(Value a, Value b) {
+  return createOrFold<arith::SubIOp>(a, b);
+}
+Value KernelBuilder::mul(Value a, Value b) {
+  return createOrFold<arith::MulIOp>(a, b);
+}
+Value KernelBuilder::div(Value a, Value b) {
+  return createOrFold<arith::DivUIOp>(a, b);
+}
+Value KernelBuilder::rem(Value a, Value b) {
+  return createOrFold<arith::RemUIOp>(a, b);
+}
+Value KernelBuilder::ceilDiv(Value a, Value b) {
+  return createOrFold<arith::CeilDivUIOp>(a, b);
+}
+Value KernelBuilder::min(Value a, Value b) {
+  return createOrFold<arith::MinSIOp>(a, b);
+}
+Value KernelBuilder::less(Value a, Value b) {
+  return createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, a, b);
+}
+
+Value KernelBuilder::loadIndex(Value memref, Value position) {
+  Value value = memref::LoadOp::create(*this, memref, ValueRange{position});
+  return arith::IndexCastOp::create(*this, getIndexType(), value);
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory and fragments
+//===----------------------------------------------------------------------===//
+
+Value KernelBuilder::tile(ArrayRef<int64_t> shape, Type elementType) {
+  auto space =
+      gpu::AddressSpaceAttr::get(getContext(), gpu::AddressSpace::Workgroup);
+  return memref::AllocOp::create(
+      *this,
+      MemRefType::get(shape, elementType, MemRefLayoutAttrInterface(), space));
+}
+
+void KernelBuilder::copyIn(const Access &from, Value tile) {
+  gdn_tile::CopyInOp::create(*this, Type(), from.memref, from.indices,
+                             from.dims, from.valid, tile);
+}
+
+void KernelBuilder::copyOut(Value tile, const Access &to) {
+  gdn_tile::CopyOutOp::create(*this, tile, to.memref, to.indices, to.dims,
+                              to.valid);
+}
+
+Value KernelBuilder::load(const Access &from, Shape2 shape) {
+  Type element = cast<MemRefType>(from.memref.getType()).getElementType();
+  return gdn_tile::LoadOp::create(
+      *this, VectorType::get({shape.rows, shape.cols}, element), from.memref,
+      from.indices, from.dims, from.valid);
+}
+
+Value KernelBuilder::loadF32(const Access &from, Shape2 shape) {
+  return convert(load(from, shape), getF32Type());
+}
+
+void KernelBuilder::store(Value fragment, const Access &to) {
+  gdn_tile::StoreOp::create(*this, fragment, to.memref, to.indices, to.dims,
+                            to.valid);
+}
+
+Value KernelBuilder::mma(Value a, Value b, Value acc, bool transposeB) {
+  auto tile = cast<MemRefType>(b.getType());
+  int64_t rows = cast<VectorType>(a.getType()).getDimSize(0);
+  int64_t cols = tile.getDimSize(transposeB ? 0 : 1);
+  return gdn_tile::MmaOp::create(*this,
+                                 VectorType::get({rows, cols}, getF32Type()), a,
+                                 b, acc, transposeB, /*passes=*/3);
+}
+
+Value KernelBuilder::sum(Value fragment, Shape2 shape) {
+  return gdn_tile::SumOp::create(
+      *this, VectorType::get({shape.rows, shape.cols}, getF32Type()), fragment);
+}
+
+Value KernelBuilder::iota(Shape2 shape) {
+  return gdn_tile::IotaOp::create(
+      *this, VectorType::get({shape.rows, shape.cols}, getI32Type()));
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise
+//===----------------------------------------------------------------------===//
+
+static constexpr arith::FastMathFlags kContract =
+    arith::FastMathFlags::contract;
+
+Value KernelBuilder::constant(double value) {
+  return arith::ConstantOp::create(*this, getF32FloatAttr(value));
+}
+
+Value KernelBuilder::broadcast(Value value, Shape2 shape) {
+  auto type = VectorType::get({shape.rows, shape.cols},
+                              getElementTypeOrSelf(value.getType()));
+  if (value.getType() == type)
+    return value;
+  return vector::BroadcastOp::create(*this, type, value);
+}
+
+std::pair<Value, Value> KernelBuilder::unify(Value a, Value b) {
+  auto typeA = dyn_cast<VectorType>(a.getType());
+  auto typeB = dyn_cast<VectorType>(b.getType());
+  if (!typeA && !typeB)
+    return {a, b};
+  auto size = [](VectorType type, int64_t dim) {
+    return type ? type.getDimSize(dim) : 1;
+  };
+  Shape2 shape{std::max(size(typeA, 0), size(typeB, 0)),
+               std::max(size(typeA, 1), size(typeB, 1))};
+  return {broadcast(a, shape), broadcast(b, shape)};
+}
+
+Value KernelBuilder::fmul(Value a, Value b) {
+  std::tie(a, b) = unify(a, b);
+  return arith::MulFOp::create(*this, a, b, kContract);
+}
+Value KernelBuilder::fadd(Value a, Value b) {
+  std::tie(a, b) = unify(a, b);
+  return arith::AddFOp::create(*this, a, b, kContract);
+}
+Value KernelBuilder::fsub(Value a, Value b) {
+  std::tie(a, b) = unify(a, b);
+  return arith::SubFOp::create(*this, a, b, kContract);
+}
+Value KernelBuilder::fdiv(Value a, Value b) {
+  std::tie(a, b) = unify(a, b);
+  return arith::DivFOp::create(*this, a, b);
+}
+Value KernelBuilder::fmax(Value a, Value b) {
+  std::tie(a, b) = unify(a, b);
+  return arith::MaximumFOp::create(*this, a, b);
+}
+Value KernelBuilder::exp2(Value a) { return math::Exp2Op::create(*this, a); }
+Value KernelBuilder::log(Value a) { return math::LogOp::create(*this, a); }
+
+Shape2 KernelBuilder::shapeOf(Value fragment) {
+  auto type = cast<VectorType>(fragment.getType());
+  return {type.getDimSize(0), type.getDimSize(1)};
+}
+
+Value KernelBuilder::select(Value condition, Value a, Value b) {
+  auto type = cast<VectorType>(condition.getType());
+  Shape2 shape{type.getDimSize(0), type.getDimSize(1)};
+  return arith::SelectOp::create(*this, condition, broadcast(a, shape),
+                                 broadcast(b, shape));
+}
+
+Value KernelBuilder::compare(arith::CmpIPredicate predicate, Value a, Value b) {
+  std::tie(a, b) = unify(a, b);
+  return arith::CmpIOp::create(*this, predicate, a, b);
+}
+
+Value KernelBuilder::convert(Value value, Type type) {
+  Type from = getElementTypeOrSelf(value.getType());
+  if (from == type)
+    return value;
+  Type to = type;
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    to = vector.clone(type);
+  if (type.isF32())
+    return arith::ExtFOp::create(*this, to, value);
+  return arith::TruncFOp::create(*this, to, value);
+}
+
+Access mlir::gdn::whole(KernelBuilder &k, Value tile) {
+  int64_t rank = cast<MemRefType>(tile.getType()).getRank();
+  return {tile,
+          SmallVector<Value>(rank, k.index(0)),
+          llvm::to_vector(llvm::seq<int64_t>(0, rank)),
+          {}};
+}
+
+Access mlir::gdn::transposed(KernelBuilder &k, Value tile) {
+  Access access = whole(k, tile);
+  std::swap(access.dims[0], access.dims[1]);
+  return access;
+}

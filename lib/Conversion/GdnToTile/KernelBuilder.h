@@ -1,0 +1,109 @@
+//===- KernelBuilder.h - builds one tile program ----------------*- C++ -*-===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GDN_LIB_CONVERSION_GDNTOTILE_KERNELBUILDER_H
+#define GDN_LIB_CONVERSION_GDNTOTILE_KERNELBUILDER_H
+
+#include "gdn/Dialect/GdnTile/IR/GdnTile.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace mlir::gdn {
+
+/// Number of rows and columns of a fragment.
+struct Shape2 {
+  int64_t rows, cols;
+};
+
+/// Where a tile lies in a memref: start indices, the dimensions along which its
+/// rows and columns run, and optional bounds on them.
+struct Access {
+  Value memref;
+  SmallVector<Value> indices;
+  SmallVector<int64_t> dims;
+  SmallVector<Value> valid;
+};
+
+/// Builds the body of one tile program together with its launch. Arguments are
+/// added on the way; elementwise helpers broadcast scalars, columns and rows as
+/// numpy does.
+class KernelBuilder : public ImplicitLocOpBuilder {
+public:
+  /// Creates the kernel `<function>_<name>` beside the function that holds
+  /// `op`.
+  KernelBuilder(Operation *op, StringRef name, gdn_tile::KernelAttr attr);
+
+  /// Adds a kernel argument that is `value` of the host at the launch.
+  Value argument(Value value);
+
+  /// Ends the kernel and launches it in front of the op on `grid` blocks.
+  void launch(Value grid);
+
+  Value blockId();
+
+  /// \name Index arithmetic
+  Value index(int64_t value);
+  Value add(Value a, Value b);
+  Value sub(Value a, Value b);
+  Value mul(Value a, Value b);
+  Value div(Value a, Value b);
+  Value rem(Value a, Value b);
+  Value ceilDiv(Value a, Value b);
+  Value min(Value a, Value b);
+  Value less(Value a, Value b);
+  /// One element of a memref of integers, as an index.
+  Value loadIndex(Value memref, Value position);
+
+  /// \name Shared memory
+  Value tile(ArrayRef<int64_t> shape, Type elementType);
+  void copyIn(const Access &from, Value tile);
+  void copyOut(Value tile, const Access &to);
+
+  /// \name Fragments
+  Value load(const Access &from, Shape2 shape);
+  /// As `load`, extended to f32.
+  Value loadF32(const Access &from, Shape2 shape);
+  void store(Value fragment, const Access &to);
+  Value mma(Value a, Value b, Value acc, bool transposeB);
+  Value sum(Value fragment, Shape2 shape);
+  Value iota(Shape2 shape);
+
+  /// \name Elementwise, on scalars and fragments of f32
+  Value constant(double value);
+  Value fmul(Value a, Value b);
+  Value fadd(Value a, Value b);
+  Value fsub(Value a, Value b);
+  Value fdiv(Value a, Value b);
+  Value fmax(Value a, Value b);
+  Value exp2(Value a);
+  Value log(Value a);
+  Value select(Value condition, Value a, Value b);
+  Value compare(arith::CmpIPredicate predicate, Value a, Value b);
+  /// Rounds to `type`, or extends to f32; the value itself if nothing changes.
+  Value convert(Value value, Type type);
+  Value broadcast(Value value, Shape2 shape);
+  Shape2 shapeOf(Value fragment);
+
+private:
+  std::pair<Value, Value> unify(Value a, Value b);
+
+  OpBuilder host;
+  func::FuncOp kernel;
+  SmallVector<Value> operands;
+  Value id;
+};
+
+/// Access to a rank-1 or rank-2 tile from its start.
+Access whole(KernelBuilder &k, Value tile);
+/// The same with rows and columns exchanged.
+Access transposed(KernelBuilder &k, Value tile);
+
+} // namespace mlir::gdn
+
+#endif // GDN_LIB_CONVERSION_GDNTOTILE_KERNELBUILDER_H

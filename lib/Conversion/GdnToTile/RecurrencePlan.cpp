@@ -1,0 +1,168 @@
+//===- RecurrencePlan.cpp - sizes and buffers of one recurrence -----------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RecurrencePlan.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+// Batch and time as one dimension: the only dynamic one, so that all strides
+// inside a kernel are static.
+static Value flattenBatchAndTime(ImplicitLocOpBuilder &b, Value value) {
+  if (!value)
+    return value;
+  int64_t rank = cast<MemRefType>(value.getType()).getRank();
+  SmallVector<ReassociationIndices> groups = {{0, 1}};
+  for (int64_t dim = 2; dim < rank; ++dim)
+    groups.push_back({dim});
+  return memref::CollapseShapeOp::create(b, value, groups);
+}
+
+static LogicalResult verifyTileForm(RecurrenceOp op) {
+  if (!op.isBufferized())
+    return op.emitOpError("has no tile form on tensors; bufferize first");
+  if (!op.getSchedule())
+    return op.emitOpError("has no schedule; run gdn-select-schedule first");
+  for (Value operand : op->getOperands())
+    if (!cast<MemRefType>(operand.getType()).getLayout().isIdentity())
+      return op.emitOpError("has no tile form for the strided operand ")
+             << operand.getType();
+  if (op.getKeySize() > 256)
+    return op.emitOpError("has no tile form for K = ")
+           << op.getKeySize() << " key channels; the limit is 256";
+  return success();
+}
+
+FailureOr<RecurrencePlan> mlir::gdn::planRecurrence(RecurrenceOp op) {
+  if (failed(verifyTileForm(op)))
+    return failure();
+  RecurrencePlan plan;
+  plan.op = op;
+  plan.gateKind = op.hasChannelGate() ? GateKind::Channel
+                  : op.getGate()      ? GateKind::Head
+                                      : GateKind::None;
+  plan.isDelta = op.isDelta();
+  plan.hasErase = static_cast<bool>(op.getErase());
+  plan.isKFirst = op.isKFirst();
+  ScheduleAttr schedule = *op.getSchedule();
+  plan.chunk = schedule.getChunk();
+  plan.valueBlock = schedule.getValueBlock();
+  plan.stages = schedule.getStages();
+  plan.keyHeads = op.getNumKeyHeads();
+  plan.valueHeads = op.getNumValueHeads();
+  plan.group = op.getGroupSize();
+  plan.keySize = op.getKeySize();
+  plan.valueSize = op.getValueSize();
+  plan.keyPad = llvm::alignTo(plan.keySize, 16);
+  plan.type = op.getQType().getElementType();
+  plan.inverseParts = plan.type.isF32() ? 1 : 2;
+
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  plan.length = b.createOrFold<memref::DimOp>(op.getQ(), 1);
+  plan.sequences = b.createOrFold<memref::DimOp>(op.getState(), 0);
+  for (auto [flat, value] : {std::pair<Value *, Value>{&plan.q, op.getQ()},
+                             {&plan.k, op.getK()},
+                             {&plan.v, op.getV()},
+                             {&plan.gate, op.getGate()},
+                             {&plan.beta, op.getBeta()},
+                             {&plan.erase, op.getErase()},
+                             {&plan.write, op.getWrite()},
+                             {&plan.out, op.getOut()}})
+    *flat = flattenBatchAndTime(b, value);
+  plan.offsets = op.getOffsets();
+  plan.state = op.getState();
+  return plan;
+}
+
+void mlir::gdn::allocateWorkspaces(RecurrencePlan &plan) {
+  ImplicitLocOpBuilder b(plan.op.getLoc(), plan.op);
+  Value chunk = arith::ConstantIndexOp::create(b, plan.chunk);
+  if (plan.offsets) {
+    Value full = b.createOrFold<arith::DivUIOp>(plan.length, chunk);
+    plan.slots = b.createOrFold<arith::AddIOp>(full, plan.sequences);
+  } else {
+    Value perSequence = b.createOrFold<arith::CeilDivUIOp>(plan.length, chunk);
+    plan.slots = b.createOrFold<arith::MulIOp>(plan.sequences, perSequence);
+  }
+  auto allocate = [&](ArrayRef<int64_t> inner, Type type) -> Value {
+    SmallVector<int64_t> shape = {ShapedType::kDynamic, plan.valueHeads};
+    shape.append(inner.begin(), inner.end());
+    return memref::AllocOp::create(b, MemRefType::get(shape, type),
+                                   ValueRange{plan.slots});
+  };
+  int64_t c = plan.chunk;
+  plan.scores = allocate({c, c}, plan.type);
+  if (plan.isDelta)
+    plan.inverse = allocate({plan.inverseParts, c, c}, plan.type);
+  if (plan.gateKind == GateKind::Head)
+    plan.gates = allocate({c}, b.getF32Type());
+  if (plan.gateKind == GateKind::Channel) {
+    plan.decayedQ = allocate({c, plan.keySize}, plan.type);
+    plan.restK = allocate({c, plan.keySize}, plan.type);
+    plan.decay = allocate({plan.keySize}, b.getF32Type());
+  }
+  if (plan.isDelta && (plan.gateKind == GateKind::Channel || plan.hasErase))
+    plan.decayedK = allocate({c, plan.keySize}, plan.type);
+}
+
+//===----------------------------------------------------------------------===//
+// SequenceMap
+//===----------------------------------------------------------------------===//
+
+SequenceMap::SequenceMap(KernelBuilder &k, const RecurrencePlan &plan)
+    : k(k), chunk(plan.chunk) {
+  if (plan.offsets) {
+    offsets = k.argument(plan.offsets);
+    sequences = k.argument(plan.sequences);
+  } else if (auto known = getConstantIntValue(plan.length)) {
+    length = k.index(*known);
+  } else {
+    length = k.argument(plan.length);
+  }
+}
+
+Value SequenceMap::firstSlot(Value start, Value n) {
+  if (offsets)
+    return k.add(k.div(start, k.index(chunk)), n);
+  return k.mul(n, k.ceilDiv(length, k.index(chunk)));
+}
+
+Sequence SequenceMap::at(Value n) {
+  if (!offsets)
+    return {k.mul(n, length), length, firstSlot(Value(), n)};
+  Value start = k.loadIndex(offsets, n);
+  Value end = k.loadIndex(offsets, k.add(n, k.index(1)));
+  return {start, k.sub(end, start), firstSlot(start, n)};
+}
+
+Value SequenceMap::find(Value slot) {
+  if (!offsets)
+    return k.div(slot, k.ceilDiv(length, k.index(chunk)));
+  // The last n whose first slot is not behind `slot`, by bisection.
+  auto loop = scf::WhileOp::create(
+      k, TypeRange{k.getIndexType(), k.getIndexType()},
+      ValueRange{k.index(0), sequences},
+      [&](OpBuilder &, Location, ValueRange range) {
+        Value width = k.sub(range[1], range[0]);
+        scf::ConditionOp::create(k, k.less(k.index(1), width), range);
+      },
+      [&](OpBuilder &, Location, ValueRange range) {
+        Value middle = k.div(k.add(range[0], range[1]), k.index(2));
+        Value first = firstSlot(k.loadIndex(offsets, middle), middle);
+        Value behind = k.less(slot, first);
+        Value low = arith::SelectOp::create(k, behind, range[0], middle);
+        Value high = arith::SelectOp::create(k, behind, middle, range[1]);
+        scf::YieldOp::create(k, ValueRange{low, high});
+      });
+  return loop.getResult(0);
+}

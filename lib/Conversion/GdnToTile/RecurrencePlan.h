@@ -1,0 +1,88 @@
+//===- RecurrencePlan.h - sizes and buffers of one recurrence ---*- C++ -*-===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GDN_LIB_CONVERSION_GDNTOTILE_RECURRENCEPLAN_H
+#define GDN_LIB_CONVERSION_GDNTOTILE_RECURRENCEPLAN_H
+
+#include "KernelBuilder.h"
+#include "gdn/Dialect/Gdn/IR/Gdn.h"
+
+namespace mlir::gdn {
+
+enum class GateKind { None, Head, Channel };
+
+/// What the kernels of one recurrence agree on: sizes, the model's parts, the
+/// operands with batch and time in one dimension [B * T, ...], and the
+/// workspaces between the prepare and the scan kernel.
+///
+/// A *slot* is the place of one chunk in the workspaces. Dense sequences take
+/// ceil(T / C) slots each; with offsets, sequence n starts at slot
+/// offsets[n] / C + n, which leaves room for every partial chunk and needs no
+/// table.
+struct RecurrencePlan {
+  RecurrenceOp op;
+  GateKind gateKind;
+  bool isDelta, hasErase, isKFirst;
+  int64_t chunk, valueBlock, stages;
+  int64_t keyHeads, valueHeads, group;
+  /// Key and value channels; keyPad is the former rounded up to 16.
+  int64_t keySize, valueSize, keyPad;
+  /// Element type of q, k, v and of everything that is staged for products.
+  Type type;
+  /// Parts in which the matrix T is staged: two 16-bit parts, one of f32. One
+  /// 16-bit part loses the inverse for beta up to 2.
+  int64_t inverseParts;
+
+  /// \name Host values
+  Value q, k, v, gate, beta, erase, write, offsets, out, state;
+  Value length, sequences;
+  /// [slots, Hv, parts, C, C]: T; [slots, Hv, C, C]: P; [slots, Hv, C]: sums of
+  /// the log2 gates.
+  Value inverse, scores, gates;
+  /// With a gate per channel: q and k times their decay since the chunk's start
+  /// and k times the decay to its end [slots, Hv, C, K], the chunk's decay
+  /// [slots, Hv, K]. The second also holds erase times k.
+  Value decayedQ, decayedK, restK, decay;
+  /// Number of slots.
+  Value slots;
+};
+
+/// Collects sizes and host values. Emits an error at the op and fails if it
+/// has no tile form.
+FailureOr<RecurrencePlan> planRecurrence(RecurrenceOp op);
+
+/// The workspaces of the split phases.
+void allocateWorkspaces(RecurrencePlan &plan);
+
+/// Kernel side: where the sequences lie.
+struct Sequence {
+  Value firstRow, length, firstSlot;
+};
+
+class SequenceMap {
+public:
+  SequenceMap(KernelBuilder &k, const RecurrencePlan &plan);
+  /// Rows, length and first slot of sequence n.
+  Sequence at(Value n);
+  /// The sequence that holds a slot.
+  Value find(Value slot);
+
+private:
+  Value firstSlot(Value start, Value n);
+
+  KernelBuilder &k;
+  int64_t chunk;
+  Value offsets, length, sequences;
+};
+
+void buildPrepareKernel(RecurrencePlan &plan);
+void buildScanKernel(RecurrencePlan &plan);
+void buildStepKernel(RecurrencePlan &plan);
+
+} // namespace mlir::gdn
+
+#endif // GDN_LIB_CONVERSION_GDNTOTILE_RECURRENCEPLAN_H

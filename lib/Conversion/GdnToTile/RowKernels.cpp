@@ -1,0 +1,249 @@
+//===- RowKernels.cpp - kernels that map rows to rows ---------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// gdn.l2norm, gdn.gated_rms_norm and gdn.gate read each element once and write
+// it once. A block takes some rows in the `rows` layout.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowKernels.h"
+
+#include "KernelBuilder.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+namespace {
+
+constexpr int64_t kWarps = 4;
+constexpr double kLog2E = 1.4426950408889634;
+
+/// How rows of `size` elements of `type` lie in a block.
+struct RowShape {
+  int64_t lanes, elementsPerChunk, rows, cols;
+
+  RowShape(int64_t size, Type type) {
+    elementsPerChunk = 128 / type.getIntOrFloatBitWidth();
+    int64_t chunks = llvm::divideCeil(size, elementsPerChunk);
+    lanes = std::min<int64_t>(32, llvm::PowerOf2Ceil(chunks));
+    cols = llvm::alignTo(size, elementsPerChunk * lanes);
+    // Two register groups keep enough loads in flight.
+    rows = 2 * kWarps * (32 / lanes);
+  }
+
+  gdn_tile::KernelAttr getKernelAttr(MLIRContext *context) const {
+    return gdn_tile::KernelAttr::get(context, kWarps,
+                                     gdn_tile::FragmentLayoutKind::Rows, lanes,
+                                     elementsPerChunk);
+  }
+};
+
+int64_t lastDim(Value value) {
+  return cast<MemRefType>(value.getType()).getShape().back();
+}
+
+Type elementType(Value value) {
+  return cast<MemRefType>(value.getType()).getElementType();
+}
+
+LogicalResult verifyRowsForm(Operation *op) {
+  for (Value operand : op->getOperands()) {
+    auto memref = dyn_cast<MemRefType>(operand.getType());
+    if (!memref)
+      return op->emitOpError("has no tile form on tensors; bufferize first");
+    if (!memref.getLayout().isIdentity())
+      return op->emitOpError("has no tile form for the strided operand ")
+             << memref;
+  }
+  return success();
+}
+
+/// All dimensions but the last `keep` as one.
+Value flattenRows(ImplicitLocOpBuilder &b, Value value, int64_t keep) {
+  auto type = cast<MemRefType>(value.getType());
+  int64_t rank = type.getRank();
+  if (rank == keep) {
+    SmallVector<int64_t> shape(type.getShape());
+    shape.insert(shape.begin(), 1);
+    SmallVector<ReassociationIndices> groups = {{0, 1}};
+    for (int64_t dim = 1; dim < rank; ++dim)
+      groups.push_back({dim + 1});
+    return memref::ExpandShapeOp::create(b, shape, value, groups);
+  }
+  if (rank == keep + 1)
+    return value;
+  SmallVector<ReassociationIndices> groups(1);
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    if (dim >= rank - keep)
+      groups.push_back({dim});
+    else
+      groups[0].push_back(dim);
+  }
+  return memref::CollapseShapeOp::create(b, value, groups);
+}
+
+Value activate(KernelBuilder &k, Activation activation, Value x) {
+  if (activation == Activation::None)
+    return x;
+  // 1 / (1 + exp(-x)): exp overflows to infinity, its reciprocal is 0.
+  Value power = k.exp2(k.fmul(x, k.constant(-kLog2E)));
+  Value sigmoid = k.fdiv(k.constant(1.0), k.fadd(k.constant(1.0), power));
+  return activation == Activation::SiLU ? k.fmul(x, sigmoid) : sigmoid;
+}
+
+/// Grid of row blocks, times `factor`.
+Value rowGrid(ImplicitLocOpBuilder &host, Value flat, int64_t rows,
+              int64_t factor) {
+  Value size = memref::DimOp::create(host, flat, 0);
+  Value perBlock = arith::ConstantIndexOp::create(host, rows);
+  Value blocks = arith::CeilDivUIOp::create(host, size, perBlock);
+  if (factor == 1)
+    return blocks;
+  Value times = arith::ConstantIndexOp::create(host, factor);
+  return arith::MulIOp::create(host, blocks, times);
+}
+
+} // namespace
+
+LogicalResult mlir::gdn::buildL2NormKernel(L2NormOp op) {
+  if (failed(verifyRowsForm(op)))
+    return failure();
+  ImplicitLocOpBuilder host(op.getLoc(), op);
+  int64_t size = lastDim(op.getX());
+  RowShape shape(size, elementType(op.getX()));
+  Value in = flattenRows(host, op.getX(), 1);
+  Value out = flattenRows(host, op.getOut(), 1);
+  Value count = memref::DimOp::create(host, in, 0);
+  KernelBuilder k(op, "l2norm", shape.getKernelAttr(op.getContext()));
+  Value inArg = k.argument(in), outArg = k.argument(out);
+  Value countArg = k.argument(count);
+  Value row = k.mul(k.blockId(), k.index(shape.rows));
+  auto access = [&](Value memref) -> Access {
+    return {memref,
+            {row, k.index(0)},
+            {0, 1},
+            {k.sub(countArg, row), k.index(size)}};
+  };
+  Value x = k.loadF32(access(inArg), {shape.rows, shape.cols});
+  Value sum = k.sum(k.fmul(x, x), {shape.rows, 1});
+  Value factor = math::RsqrtOp::create(
+      k, k.fadd(sum, k.constant(op.getEps().convertToDouble())));
+  k.store(k.convert(k.fmul(x, factor), elementType(op.getOut())),
+          access(outArg));
+  k.launch(rowGrid(host, in, shape.rows, 1));
+  return success();
+}
+
+LogicalResult mlir::gdn::buildGatedRMSNormKernel(GatedRMSNormOp op) {
+  if (failed(verifyRowsForm(op)))
+    return failure();
+  ImplicitLocOpBuilder host(op.getLoc(), op);
+  int64_t size = lastDim(op.getX());
+  RowShape shape(size, elementType(op.getX()));
+  Value in = flattenRows(host, op.getX(), 1);
+  Value z = flattenRows(host, op.getZ(), 1);
+  Value out = flattenRows(host, op.getOut(), 1);
+  Value count = memref::DimOp::create(host, in, 0);
+  KernelBuilder k(op, "gated_rms_norm", shape.getKernelAttr(op.getContext()));
+  Value inArg = k.argument(in), zArg = k.argument(z);
+  Value weightArg = k.argument(op.getW()), outArg = k.argument(out);
+  Value countArg = k.argument(count);
+  Value row = k.mul(k.blockId(), k.index(shape.rows));
+  auto access = [&](Value memref) -> Access {
+    return {memref,
+            {row, k.index(0)},
+            {0, 1},
+            {k.sub(countArg, row), k.index(size)}};
+  };
+  Shape2 block{shape.rows, shape.cols};
+  Value x = k.loadF32(access(inArg), block);
+  Value gate = activate(k, op.getActivation(), k.loadF32(access(zArg), block));
+  Value weight = k.loadF32({weightArg, {k.index(0)}, {0}, {k.index(size)}},
+                           {1, shape.cols});
+  Value mean = k.fmul(k.sum(k.fmul(x, x), {shape.rows, 1}),
+                      k.constant(1.0 / static_cast<double>(size)));
+  Value factor = math::RsqrtOp::create(
+      k, k.fadd(mean, k.constant(op.getEps().convertToDouble())));
+  Value y = k.fmul(k.fmul(k.fmul(x, factor), weight), gate);
+  k.store(k.convert(y, elementType(op.getOut())), access(outArg));
+  k.launch(rowGrid(host, in, shape.rows, 1));
+  return success();
+}
+
+// softplus(x) = max(x, 0) + log1p(exp(-|x|)). The power p lies in (0, 1], where
+// log(1 + p) loses p below 2^-24; log1p(p) = log(u) p / (u - 1) with u = 1 + p
+// does not (Goldberg 1991), and p itself where u rounds to 1.
+static Value softplus(KernelBuilder &k, Value x) {
+  Value zero = k.constant(0.0), one = k.constant(1.0);
+  Value magnitude = k.fmax(x, k.fsub(zero, x));
+  Value power = k.exp2(k.fmul(magnitude, k.constant(-kLog2E)));
+  Value u = k.fadd(one, power);
+  Value rest = k.fsub(u, one);
+  Value quotient = k.fdiv(k.fmul(k.log(u), power), rest);
+  Value isOne = arith::CmpFOp::create(k, arith::CmpFPredicate::OEQ, rest,
+                                      k.broadcast(zero, k.shapeOf(rest)));
+  Value log1p = arith::SelectOp::create(k, isOne, power, quotient);
+  return k.fadd(k.fmax(x, zero), log1p);
+}
+
+// One block takes rows (batch, time) of one head, or of all heads at once if
+// the gate has one value per head: then the heads are the columns.
+LogicalResult mlir::gdn::buildGateKernel(GateOp op) {
+  if (failed(verifyRowsForm(op)))
+    return failure();
+  ImplicitLocOpBuilder host(op.getLoc(), op);
+  bool perChannel = cast<MemRefType>(op.getA().getType()).getRank() == 4;
+  int64_t keep = perChannel ? 2 : 1;
+  int64_t size = lastDim(op.getA());
+  int64_t heads =
+      perChannel ? cast<MemRefType>(op.getA().getType()).getDimSize(2) : 1;
+  RowShape shape(size, host.getF32Type());
+  Value in = flattenRows(host, op.getA(), keep);
+  Value out = flattenRows(host, op.getOut(), keep);
+  Value count = memref::DimOp::create(host, in, 0);
+  KernelBuilder k(op, "gate", shape.getKernelAttr(op.getContext()));
+  Value inArg = k.argument(in), rateArg = k.argument(op.getALog());
+  Value biasArg = op.getBias() ? k.argument(op.getBias()) : Value();
+  Value outArg = k.argument(out), countArg = k.argument(count);
+  Value head = k.rem(k.blockId(), k.index(heads));
+  Value row = k.mul(k.div(k.blockId(), k.index(heads)), k.index(shape.rows));
+  auto access = [&](Value memref) -> Access {
+    SmallVector<Value> indices = {row};
+    if (perChannel)
+      indices.push_back(head);
+    indices.push_back(k.index(0));
+    return {memref, indices, {0, keep}, {k.sub(countArg, row), k.index(size)}};
+  };
+  Shape2 columns{1, shape.cols};
+  Value x = k.loadF32(access(inArg), {shape.rows, shape.cols});
+  if (biasArg) {
+    SmallVector<Value> indices = {k.index(0)};
+    if (perChannel)
+      indices.insert(indices.begin(), head);
+    x = k.fadd(
+        x, k.load({biasArg, indices, {keep - 1}, {k.index(size)}}, columns));
+  }
+  Value logRate;
+  if (perChannel)
+    logRate = memref::LoadOp::create(k, rateArg, ValueRange{head});
+  else
+    logRate = k.load({rateArg, {k.index(0)}, {0}, {k.index(size)}}, columns);
+  Value rate = k.exp2(k.fmul(logRate, k.constant(kLog2E)));
+  Value g;
+  if (auto bound = op.getLowerBound())
+    g = k.fmul(activate(k, Activation::Sigmoid, k.fmul(x, rate)),
+               k.constant(bound->convertToDouble()));
+  else
+    g = k.fmul(softplus(k, x), k.fsub(k.constant(0.0), rate));
+  k.store(g, access(outArg));
+  k.launch(rowGrid(host, in, shape.rows, heads));
+  return success();
+}

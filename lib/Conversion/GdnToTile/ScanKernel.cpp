@@ -1,0 +1,232 @@
+//===- ScanKernel.cpp - serial part of a recurrence -----------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One block per sequence, value head and block of value channels. The state
+// stays in registers, transposed (rows = value channels), so that it and what
+// follows from it are always the left operand of a product:
+//
+//   W^T = V^T - exp(G) o (S K^T);  U^T = W^T T^T
+//   O^T = scale exp(G) o (S Q^T) + U^T P^T
+//   S  <- exp(G_C) S + (exp(G_C - G) o U^T) K
+//
+//===----------------------------------------------------------------------===//
+
+#include "RecurrencePlan.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+namespace {
+
+class ScanKernel {
+public:
+  ScanKernel(RecurrencePlan &plan)
+      : plan(plan), c(plan.chunk), kp(plan.keyPad), vb(plan.valueBlock),
+        k(plan.op, "scan",
+          gdn_tile::KernelAttr::get(plan.op.getContext(), plan.valueBlock / 16,
+                                    gdn_tile::FragmentLayoutKind::Accumulator,
+                                    0, 4)),
+        sequences(k, plan) {}
+
+  void build();
+
+private:
+  void addArguments();
+  void allocateTiles();
+  void copyTiles();
+  Value buildChunk(Value state);
+  Value newValues(Value stateOperand);
+  Access stateAccess();
+
+  RecurrencePlan &plan;
+  int64_t c, kp, vb;
+  KernelBuilder k;
+  SequenceMap sequences;
+  // Arguments.
+  Value q, key, v, write, inverse, scores, gates, decayedQ, decayedK, restK,
+      decay, out, state;
+  // Shared tiles.
+  Value qTile, kTile, restTile, vTile, writeTile, scoreTile, gateTile, outTile;
+  SmallVector<Value> inverseTiles;
+  // The block and the chunk.
+  Value n, head, keyHead, firstValue, valuesLeft;
+  Value slot, row, rows;
+};
+
+} // namespace
+
+void ScanKernel::addArguments() {
+  auto argument = [&](Value value) {
+    return value ? k.argument(value) : Value();
+  };
+  if (plan.gateKind != GateKind::Channel) {
+    q = k.argument(plan.q);
+    key = k.argument(plan.k);
+  }
+  v = k.argument(plan.v);
+  write = argument(plan.write);
+  inverse = argument(plan.inverse);
+  scores = argument(plan.scores);
+  gates = argument(plan.gates);
+  decayedQ = argument(plan.decayedQ);
+  decayedK = argument(plan.decayedK);
+  restK = argument(plan.restK);
+  decay = argument(plan.decay);
+  out = k.argument(plan.out);
+  state = k.argument(plan.state);
+}
+
+void ScanKernel::allocateTiles() {
+  qTile = k.tile({c, kp}, plan.type);
+  restTile = k.tile({c, kp}, plan.type);
+  // Without decayed copies one tile of k serves both products.
+  kTile = decayedK ? k.tile({c, kp}, plan.type) : restTile;
+  vTile = k.tile({c, vb}, plan.type);
+  if (write)
+    writeTile =
+        k.tile({c, vb}, cast<MemRefType>(write.getType()).getElementType());
+  scoreTile = k.tile({c, c}, plan.type);
+  if (inverse)
+    for (int64_t part = 0; part < plan.inverseParts; ++part)
+      inverseTiles.push_back(k.tile({c, c}, plan.type));
+  if (gates)
+    gateTile = k.tile({c}, k.getF32Type());
+  outTile = k.tile({c, vb}, plan.type);
+}
+
+void ScanKernel::copyTiles() {
+  Value zero = k.index(0);
+  Value keySize = k.index(plan.keySize);
+  auto fromInput = [&](Value memref) -> Access {
+    return {memref, {row, keyHead, zero}, {0, 2}, {rows, keySize}};
+  };
+  auto fromCopy = [&](Value memref) -> Access {
+    return {memref, {slot, head, zero, zero}, {2, 3}, {k.index(c), keySize}};
+  };
+  auto fromValues = [&](Value memref) -> Access {
+    return {memref, {row, head, firstValue}, {0, 2}, {rows, valuesLeft}};
+  };
+  if (decayedK)
+    k.copyIn(fromCopy(decayedK), kTile);
+  k.copyIn(restK ? fromCopy(restK) : fromInput(key), restTile);
+  k.copyIn(fromValues(v), vTile);
+  if (write)
+    k.copyIn(fromValues(write), writeTile);
+  for (auto [part, tile] : llvm::enumerate(inverseTiles))
+    k.copyIn({inverse, {slot, head, k.index(part), zero, zero}, {3, 4}, {}},
+             tile);
+  if (gates)
+    k.copyIn({gates, {slot, head, zero}, {2}, {}}, gateTile);
+  k.copyIn(decayedQ ? fromCopy(decayedQ) : fromInput(q), qTile);
+  k.copyIn({scores, {slot, head, zero, zero}, {2, 3}, {}}, scoreTile);
+}
+
+// U^T of the chunk.
+Value ScanKernel::newValues(Value stateOperand) {
+  Value values = k.loadF32(transposed(k, vTile), {vb, c});
+  if (write)
+    values = k.fmul(values, k.loadF32(transposed(k, writeTile), {vb, c}));
+  if (!plan.isDelta)
+    return values;
+  Value read = k.mma(stateOperand, kTile, Value(), /*transposeB=*/true);
+  if (gates)
+    read = k.fmul(read, k.exp2(k.load(whole(k, gateTile), {1, c})));
+  Value error = k.convert(k.fsub(values, read), plan.type);
+  Value result;
+  for (Value part : inverseTiles)
+    result = k.mma(error, part, result, /*transposeB=*/true);
+  return result;
+}
+
+Value ScanKernel::buildChunk(Value stateValue) {
+  Value zero = k.index(0);
+  copyTiles();
+  Value operand = k.convert(stateValue, plan.type);
+  Value updates = newValues(operand);
+
+  Value o = k.mma(operand, qTile, Value(), /*transposeB=*/true);
+  Value sums;
+  if (gates)
+    sums = k.load(whole(k, gateTile), {1, c});
+  // Copies of q with a gate per channel hold the scale already.
+  if (!decayedQ) {
+    Value factor = k.constant(plan.op.getScaleValue());
+    if (gates)
+      factor = k.fmul(factor, k.exp2(sums));
+    o = k.fmul(o, factor);
+  }
+  o = k.mma(k.convert(updates, plan.type), scoreTile, o, /*transposeB=*/true);
+  k.store(k.convert(o, plan.type), transposed(k, outTile));
+  k.copyOut(outTile,
+            {out, {row, head, firstValue}, {0, 2}, {rows, valuesLeft}});
+
+  if (gates) {
+    Value last =
+        memref::LoadOp::create(k, gateTile, ValueRange{k.index(c - 1)});
+    updates = k.fmul(updates, k.exp2(k.fsub(last, sums)));
+    stateValue = k.fmul(stateValue, k.exp2(last));
+  }
+  if (decay)
+    stateValue =
+        k.fmul(stateValue,
+               k.load({decay, {slot, head, zero}, {2}, {k.index(plan.keySize)}},
+                      {1, kp}));
+  return k.mma(k.convert(updates, plan.type), restTile, stateValue,
+               /*transposeB=*/false);
+}
+
+Access ScanKernel::stateAccess() {
+  Value zero = k.index(0), keySize = k.index(plan.keySize);
+  if (plan.isKFirst)
+    return {state, {n, head, zero, firstValue}, {3, 2}, {valuesLeft, keySize}};
+  return {state, {n, head, firstValue, zero}, {2, 3}, {valuesLeft, keySize}};
+}
+
+void ScanKernel::build() {
+  addArguments();
+  int64_t blocks = (plan.valueSize + vb - 1) / vb;
+  Value blockOfHead = k.rem(k.blockId(), k.index(blocks));
+  Value rest = k.div(k.blockId(), k.index(blocks));
+  head = k.rem(rest, k.index(plan.valueHeads));
+  n = k.div(rest, k.index(plan.valueHeads));
+  keyHead = k.div(head, k.index(plan.group));
+  firstValue = k.mul(blockOfHead, k.index(vb));
+  valuesLeft = k.sub(k.index(plan.valueSize), firstValue);
+  Sequence sequence = sequences.at(n);
+  allocateTiles();
+
+  Value initial = k.loadF32(stateAccess(), {vb, kp});
+  Value chunks = k.ceilDiv(sequence.length, k.index(c));
+  auto loop = scf::ForOp::create(k, k.index(0), chunks, k.index(1),
+                                 ValueRange{initial});
+  if (plan.stages > 1)
+    loop->setAttr("gdn_tile.stages", k.getI64IntegerAttr(plan.stages));
+  {
+    OpBuilder::InsertionGuard guard(k);
+    k.setInsertionPointToStart(loop.getBody());
+    Value start = k.mul(loop.getInductionVar(), k.index(c));
+    slot = k.add(sequence.firstSlot, loop.getInductionVar());
+    row = k.add(sequence.firstRow, start);
+    rows = k.min(k.sub(sequence.length, start), k.index(c));
+    Value next = buildChunk(loop.getRegionIterArg(0));
+    scf::YieldOp::create(k, ValueRange{next});
+  }
+  Type stateType = cast<MemRefType>(state.getType()).getElementType();
+  k.store(k.convert(loop.getResult(0), stateType), stateAccess());
+
+  ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
+  Value perSequence =
+      arith::ConstantIndexOp::create(host, plan.valueHeads * blocks);
+  k.launch(host.createOrFold<arith::MulIOp>(plan.sequences, perSequence));
+}
+
+void mlir::gdn::buildScanKernel(RecurrencePlan &plan) {
+  ScanKernel(plan).build();
+}

@@ -1,0 +1,186 @@
+// RUN: gdn-opt %s -split-input-file -convert-gdn-to-tile -canonicalize -cse -verify-diagnostics | FileCheck %s
+
+// Gated DeltaNet, GVA, dynamic time, a partial value block and a padded K.
+
+// CHECK-LABEL: func @split_prepare
+// CHECK-SAME: memref<?x2x24xbf16>
+// CHECK-SAME: attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>}
+// The padded columns are bounded by K.
+// CHECK: gdn_tile.copy_in %{{.*}} dims [0, 2] valid(%{{.*}}, %c24) to %[[K:.*]] : memref<?x2x24xbf16> to memref<16x32xbf16
+// CHECK: %[[MASK:.*]] = arith.cmpi sge
+// CHECK: %[[STRICT:.*]] = arith.cmpi sgt
+// Q K^T and K K^T once for both value heads.
+// CHECK-COUNT-2: gdn_tile.mma %{{.*}}, %[[K]] {transpose_b}
+// CHECK: scf.for
+// CHECK:   arith.maximumf
+// CHECK:   gdn_tile.cumsum
+// The exponent is masked before exp2.
+// CHECK:   %[[E:.*]] = arith.select %[[MASK]]
+// CHECK:   %[[GAMMA:.*]] = math.exp2 %[[E]]
+// CHECK:   arith.select %[[STRICT]]
+// CHECK:   gdn_tile.tri_inverse
+// T in two bf16 parts.
+// CHECK:   %[[T:.*]] = arith.mulf
+// CHECK:   %[[HIGH:.*]] = arith.truncf %[[T]]
+// CHECK:   %[[BACK:.*]] = arith.extf %[[HIGH]]
+// CHECK:   arith.subf %[[T]], %[[BACK]]
+
+// CHECK-LABEL: func @split_scan
+// CHECK-SAME: attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 2, layout = accumulator>}
+// CHECK: %[[S0:.*]] = gdn_tile.load %{{.*}} dims [2, 3] valid(%{{.*}}, %c24) : memref<1x4x40x24xf32>, vector<32x32xf32>
+// CHECK: %[[END:.*]] = scf.for {{.*}} iter_args(%[[S:.*]] = %[[S0]]) -> (vector<32x32xf32>)
+// CHECK:   %[[A:.*]] = arith.truncf %[[S]]
+// CHECK:   gdn_tile.mma %[[A]], %{{.*}} {transpose_b}
+// CHECK:   %[[W:.*]] = arith.truncf
+// CHECK:   %[[U:.*]] = gdn_tile.mma %[[W]], %{{.*}} {transpose_b}
+// CHECK:   gdn_tile.mma %[[W]], %{{.*}} acc(%[[U]]
+// CHECK:   gdn_tile.copy_out
+// CHECK:   %[[DECAYED:.*]] = arith.mulf %[[S]]
+// CHECK:   gdn_tile.mma %{{.*}} acc(%[[DECAYED]] : vector<32x32xf32>) :
+// CHECK: } {gdn_tile.stages = 2 : i64}
+// CHECK: gdn_tile.store %[[END]]
+
+// CHECK-LABEL: func @split(
+// CHECK: %[[T:.*]] = memref.dim
+// CHECK: %[[SLOTS:.*]] = arith.ceildivui %[[T]], %c16
+// CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x16x16xbf16>
+// CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x2x16x16xbf16>
+// CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x16xf32>
+// CHECK: gdn_tile.launch @split_prepare
+// 4 heads times 2 value blocks.
+// CHECK: gdn_tile.launch @split_scan grid(%c8)
+func.func @split(
+    %q: memref<1x?x2x24xbf16>, %k: memref<1x?x2x24xbf16>, %v: memref<1x?x4x40xbf16>,
+    %g: memref<1x?x4xf32>, %b: memref<1x?x4xf32>,
+    %o: memref<1x?x4x40xbf16>, %s: memref<1x4x40x24xf32>) {
+  gdn.recurrence ins(%q, %k, %v : memref<1x?x2x24xbf16>, memref<1x?x2x24xbf16>, memref<1x?x4x40xbf16>)
+      gate(%g : memref<1x?x4xf32>) beta(%b : memref<1x?x4xf32>)
+      outs(%o, %s : memref<1x?x4x40xbf16>, memref<1x4x40x24xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 32, stages = 2>}
+  return
+}
+
+// -----
+
+// Gated DeltaNet-2 with packed sequences and a k_first state.
+
+// CHECK-LABEL: func @channel_prepare
+// The sequence of a slot by bisection of the offsets.
+// CHECK: scf.while
+// CHECK: memref.load %{{.*}} : memref<?xi32>
+// CHECK: scf.if
+// CHECK: gdn_tile.cumsum %{{.*}} : memref<16x16xf32
+// CHECK: gdn_tile.scores %[[Q:.*]], %[[K:.*]], %{{.*}} to %{{.*}} :
+// CHECK: gdn_tile.scores %[[EK:.*]], %[[K]], %{{.*}} to %{{.*}} {strict} :
+// CHECK: gdn_tile.tri_inverse
+// CHECK-LABEL: func @channel_scan
+// CHECK: gdn_tile.load %{{.*}} dims [3, 2]
+// CHECK: scf.for
+// write o v
+// CHECK:   arith.mulf
+// CHECK:   gdn_tile.mma
+// CHECK-LABEL: func @channel(
+// CHECK: %[[FULL:.*]] = arith.divui
+// CHECK: arith.addi %[[FULL]]
+func.func @channel(
+    %q: memref<1x?x1x16xf32>, %k: memref<1x?x1x16xf32>, %v: memref<1x?x2x16xf32>,
+    %g: memref<1x?x2x16xf32>, %w: memref<1x?x2x16xf32>, %cu: memref<?xi32>,
+    %o: memref<1x?x2x16xf32>, %s: memref<?x2x16x16xf32>) {
+  gdn.recurrence ins(%q, %k, %v : memref<1x?x1x16xf32>, memref<1x?x1x16xf32>, memref<1x?x2x16xf32>)
+      gate(%g : memref<1x?x2x16xf32>) erase(%g : memref<1x?x2x16xf32>) write(%w : memref<1x?x2x16xf32>)
+      offsets(%cu : memref<?xi32>)
+      outs(%o, %s : memref<1x?x2x16xf32>, memref<?x2x16x16xf32>)
+      {state_layout = #gdn.state_layout<k_first>,
+       schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 16>}
+  return
+}
+
+// -----
+
+// One decode step: the state is read once and written once.
+
+// CHECK-LABEL: func @decode_step
+// CHECK-SAME: attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 16>}
+// CHECK: %[[S:.*]] = gdn_tile.load {{.*}} vector<8x128xf32>
+// CHECK: %[[D:.*]] = arith.mulf %[[S]]
+// CHECK: %[[READ:.*]] = gdn_tile.sum {{.*}} : vector<8x128xf32> to vector<8x1xf32>
+// CHECK: %[[NEW:.*]] = arith.addf %[[D]]
+// CHECK: gdn_tile.sum
+// CHECK: gdn_tile.store %[[NEW]]
+// CHECK-LABEL: func @decode(
+// CHECK: gdn_tile.launch @decode_step grid(%c1024)
+func.func @decode(
+    %q: memref<2x1x16x128xbf16>, %k: memref<2x1x16x128xbf16>, %v: memref<2x1x32x128xbf16>,
+    %g: memref<2x1x32xf32>, %b: memref<2x1x32xf32>,
+    %o: memref<2x1x32x128xbf16>, %s: memref<2x32x128x128xf32>) {
+  gdn.recurrence ins(%q, %k, %v : memref<2x1x16x128xbf16>, memref<2x1x16x128xbf16>, memref<2x1x32x128xbf16>)
+      gate(%g : memref<2x1x32xf32>) beta(%b : memref<2x1x32xf32>)
+      outs(%o, %s : memref<2x1x32x128xbf16>, memref<2x32x128x128xf32>)
+      {schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>}
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func @rows_l2norm
+// CHECK: gdn_tile.sum
+// CHECK: math.rsqrt
+// CHECK-LABEL: func @rows_gate
+// CHECK: math.log
+// CHECK-LABEL: func @rows_gated_rms_norm
+// CHECK: math.rsqrt
+func.func @rows(%x: memref<2x5x2x16xbf16>, %y: memref<2x5x2x16xbf16>, %w: memref<16xf32>,
+    %a: memref<2x5x4xbf16>, %A: memref<4xf32>, %dt: memref<4xf32>, %g: memref<2x5x4xf32>) {
+  gdn.l2norm ins(%x : memref<2x5x2x16xbf16>) outs(%y : memref<2x5x2x16xbf16>)
+  gdn.gate ins(%a, %A : memref<2x5x4xbf16>, memref<4xf32>) bias(%dt : memref<4xf32>) outs(%g : memref<2x5x4xf32>)
+  gdn.gated_rms_norm ins(%x, %y, %w : memref<2x5x2x16xbf16>, memref<2x5x2x16xbf16>, memref<16xf32>)
+      outs(%y : memref<2x5x2x16xbf16>)
+  return
+}
+
+// -----
+
+func.func @no_schedule(%q: memref<1x4x1x16xf32>, %s: memref<1x1x16x16xf32>) {
+  // expected-error @+1 {{has no schedule; run gdn-select-schedule first}}
+  gdn.recurrence ins(%q, %q, %q : memref<1x4x1x16xf32>, memref<1x4x1x16xf32>, memref<1x4x1x16xf32>)
+      outs(%q, %s : memref<1x4x1x16xf32>, memref<1x1x16x16xf32>)
+  return
+}
+
+// -----
+
+func.func @fused(%q: memref<1x4x1x16xf32>, %s: memref<1x1x16x16xf32>) {
+  // expected-error @+1 {{has no tile form with phases = fused}}
+  gdn.recurrence ins(%q, %q, %q : memref<1x4x1x16xf32>, memref<1x4x1x16xf32>, memref<1x4x1x16xf32>)
+      outs(%q, %s : memref<1x4x1x16xf32>, memref<1x1x16x16xf32>)
+      {schedule = #gdn.schedule<phases = fused, chunk = 16, value_block = 16>}
+  return
+}
+
+// -----
+
+func.func @value_block(%q: memref<1x4x1x16xf32>, %s: memref<1x1x16x16xf32>) {
+  // expected-error @+1 {{split phases need a value_block that is a multiple of 16, but it is 8}}
+  gdn.recurrence ins(%q, %q, %q : memref<1x4x1x16xf32>, memref<1x4x1x16xf32>, memref<1x4x1x16xf32>)
+      outs(%q, %s : memref<1x4x1x16xf32>, memref<1x1x16x16xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 8>}
+  return
+}
+
+// -----
+
+func.func @key_size(%q: memref<1x4x1x272xf32>, %s: memref<1x1x272x272xf32>) {
+  // expected-error @+1 {{has no tile form for K = 272 key channels; the limit is 256}}
+  gdn.recurrence ins(%q, %q, %q : memref<1x4x1x272xf32>, memref<1x4x1x272xf32>, memref<1x4x1x272xf32>)
+      outs(%q, %s : memref<1x4x1x272xf32>, memref<1x1x272x272xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 16>}
+  return
+}
+
+// -----
+
+func.func @tensors(%x: tensor<4x16xf32>) -> tensor<4x16xf32> {
+  // expected-error @+1 {{has no tile form on tensors; bufferize first}}
+  %0 = gdn.l2norm ins(%x : tensor<4x16xf32>) outs(%x : tensor<4x16xf32>) -> tensor<4x16xf32>
+  return %0 : tensor<4x16xf32>
+}
