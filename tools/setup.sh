@@ -47,7 +47,7 @@ as_root() {
   elif command -v sudo >/dev/null; then
     sudo "$@"
   else
-    die "need root to run: $* (no sudo here; run tools/setup.sh as root)"
+    die "installing packages needs root, and there is no sudo: run tools/setup.sh as root once"
   fi
 }
 
