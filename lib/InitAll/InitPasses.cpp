@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "gdn/Conversion/Passes.h"
+#include "gdn/Dialect/Gdn/Transforms/Passes.h"
 #include "gdn/InitAll.h"
 #include "gdn/Pipelines/Pipelines.h"
 
@@ -13,6 +14,7 @@
 
 void mlir::gdn::registerPasses() {
   registerGdnConversionPasses();
+  registerGdnTransformsPasses();
   registerPipelines();
 }
 

@@ -28,6 +28,12 @@ void mlir::gdn::buildBufferizePipeline(OpPassManager &pm) {
       bufferization::LayoutMapOption::IdentityLayoutMap;
   pm.addPass(bufferization::createOneShotBufferizePass(options));
   pm.addPass(bufferization::createDropEquivalentBufferResultsPass());
+}
+
+/// Releases the buffers that bufferization allocated. A function that returns
+/// one of its arguments returns a copy behind this: the host has no launcher
+/// that knows the two are one.
+static void buildDeallocatePipeline(OpPassManager &pm) {
   bufferization::buildBufferDeallocationPipeline(pm);
   pm.addPass(createConvertBufferizationToMemRefPass());
 }
@@ -62,6 +68,7 @@ void mlir::gdn::buildGdnToCpuPipeline(OpPassManager &pm,
                                       const GdnToCpuOptions &options) {
   pm.addPass(createCanonicalizerPass());
   buildBufferizePipeline(pm);
+  buildDeallocatePipeline(pm);
   switch (options.path) {
   case CpuPath::Loops:
     // Behind the deallocation passes, which refuse the local buffers of the

@@ -15,4 +15,7 @@ void mlir::gdn::registerPipelines() {
   PassPipelineRegistration<GdnToCpuOptions>(
       "gdn-to-cpu", "gdn ops to the LLVM dialect, to be run on the host",
       buildGdnToCpuPipeline);
+  PassPipelineRegistration<GpuPipelineOptions>(
+      "gdn-to-tile", "gdn ops to synchronous tile programs and their launches",
+      buildGdnToTilePipeline);
 }

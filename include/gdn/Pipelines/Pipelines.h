@@ -26,11 +26,21 @@ struct GdnToCpuOptions : PassPipelineOptions<GdnToCpuOptions> {
                            "token by token with scalar loops: the reference"))};
 };
 
+struct GpuPipelineOptions : PassPipelineOptions<GpuPipelineOptions> {
+  Option<std::string> target{
+      *this, "target", llvm::cl::desc("the GPU, as gdn-select-schedule"),
+      llvm::cl::init("sm_90a")};
+};
+
+/// Tensors or memrefs with gdn ops to synchronous tile programs.
+void buildGdnToTilePipeline(OpPassManager &pm,
+                            const GpuPipelineOptions &options);
+
 /// Tensors or memrefs with gdn ops to the LLVM dialect.
 void buildGdnToCpuPipeline(OpPassManager &pm, const GdnToCpuOptions &options);
 
 /// One-shot bufferization across functions, with identity layouts at their
-/// boundaries, and release of the buffers that it allocated.
+/// boundaries. Nothing is released: a function may return its arguments.
 void buildBufferizePipeline(OpPassManager &pm);
 
 /// What is left on memrefs (linalg, vector, scf, arith, math) to the LLVM

@@ -16,10 +16,14 @@ def GdnSelectSchedulePass : InterfacePass<"gdn-select-schedule", "mlir::Function
     Before: `gdn.recurrence` with or without a schedule. After: each carries one.
     The only place that decides; every later pass reads the attribute.
 
-    On a GPU target `phases` is `step` when T is static and at most 8, else
-    `split`; `chunk` is the largest of 64, 32, 16 whose tiles fit the target's
-    shared memory, first with two stages, then with one; it is an error when
-    none fits. On `cpu` it is `fused`.
+    | target | phases | chunk | value_block | stages |
+    |---|---|---|---|---|
+    | `cpu` | `fused` | 64, less for a shorter static T | V, at most 128 | 1 |
+    | GPU, static T <= 8 without offsets | `step` | 16 (not used) | 8 | 1 |
+    | GPU, else | `split` | the largest of 64 (32 where K > 128), 32, 16 that fits | V rounded up to 16, at most 64 | 2, or 1 where no chunk fits with 2 |
+
+    A chunk fits when the tiles of the prepare and of the scan kernel fit the
+    target's shared memory per block. It is an error when none does.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"cpu\"",

@@ -1,0 +1,35 @@
+//===- GpuTarget.h - table of GPU targets -----------------------*- C++ -*-===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GDN_TARGET_GPUTARGET_H
+#define GDN_TARGET_GPUTARGET_H
+
+#include "mlir/Support/LLVM.h"
+#include "llvm/ADT/StringRef.h"
+#include <optional>
+#include <string>
+
+namespace mlir::gdn {
+
+struct GpuTarget {
+  /// The name users give, which is also LLVM's chip name.
+  llvm::StringLiteral name;
+  /// Bytes of shared memory that one block may have.
+  int64_t sharedBytes;
+};
+
+/// All targets, ascending.
+ArrayRef<GpuTarget> getGpuTargets();
+
+std::optional<GpuTarget> lookUpGpuTarget(StringRef name);
+
+/// "sm_80, sm_86, ...", for messages.
+std::string listGpuTargets();
+
+} // namespace mlir::gdn
+
+#endif // GDN_TARGET_GPUTARGET_H

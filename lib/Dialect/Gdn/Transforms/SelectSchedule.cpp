@@ -1,0 +1,139 @@
+//===- SelectSchedule.cpp - gdn-select-schedule ---------------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "gdn/Dialect/Gdn/IR/Gdn.h"
+#include "gdn/Dialect/Gdn/Transforms/Passes.h"
+#include "gdn/Target/GpuTarget.h"
+
+#include "llvm/Support/MathExtras.h"
+
+namespace mlir::gdn {
+#define GEN_PASS_DEF_GDNSELECTSCHEDULEPASS
+#include "gdn/Dialect/Gdn/Transforms/Passes.h.inc"
+} // namespace mlir::gdn
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+namespace {
+
+// Tokens up to which reading the state once and walking the tokens beats the
+// chunk form.
+constexpr int64_t kMaxStepTokens = 8;
+// Rows of the state that one decode block keeps in registers.
+constexpr int64_t kStepRows = 8;
+// Key channels from which the state leaves registers for short chunks only.
+constexpr int64_t kMaxKeysOfLongChunk = 128;
+
+/// Shared memory of the two kernels of the split phases, in bytes.
+struct SplitFootprint {
+  int64_t prepare, scan;
+
+  SplitFootprint(RecurrenceOp op, int64_t chunk, int64_t valueBlock,
+                 int64_t stages) {
+    int64_t keys = llvm::alignTo(op.getKeySize(), 16);
+    int64_t bytes =
+        op.getQType().getElementType().getIntOrFloatBitWidth() / 8;
+    bool channelGate = op.hasChannelGate();
+    bool copiesOfK = channelGate || op.getErase();
+    int64_t keyTile = chunk * keys * bytes;
+    int64_t valueTile = chunk * valueBlock * bytes;
+    int64_t square = chunk * chunk * bytes;
+    int64_t parts = op.isDelta() ? (bytes == 2 ? 2 : 1) : 0;
+
+    prepare = 2 * keyTile + square;
+    if (op.isDelta() || channelGate)
+      prepare += 4 * chunk * chunk;
+    if (copiesOfK)
+      prepare += keyTile;
+    for (bool floatTile : {channelGate, static_cast<bool>(op.getErase())})
+      prepare += floatTile ? 4 * chunk * keys : 4 * chunk;
+
+    int64_t staged = keyTile * (op.isDelta() && copiesOfK ? 3 : 2) + valueTile +
+                     (1 + parts) * square + 4 * chunk;
+    if (op.getWrite())
+      staged += chunk * valueBlock * 4;
+    scan = stages * staged + valueTile;
+  }
+
+  // Tiles start at multiples of 1024 bytes: room for that of every tile.
+  static constexpr int64_t kAlignmentSlack = 8 * 1024;
+
+  bool fits(const GpuTarget &target) const {
+    return std::max(prepare, scan) + kAlignmentSlack <= target.sharedBytes;
+  }
+};
+
+FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
+                                          const GpuTarget &target) {
+  MLIRContext *context = op.getContext();
+  int64_t tokens = op.getQType().getDimSize(1);
+  if (!ShapedType::isDynamic(tokens) && tokens <= kMaxStepTokens &&
+      !op.getOffsets())
+    return ScheduleAttr::get(context, Phases::Step, 16, kStepRows, 1);
+
+  int64_t valueBlock =
+      std::min<int64_t>(64, llvm::alignTo(op.getValueSize(), 16));
+  int64_t longest = op.getKeySize() > kMaxKeysOfLongChunk ? 32 : 64;
+  // Copies that overlap the products are worth more than a longer chunk.
+  for (int64_t stages : {2, 1})
+    for (int64_t chunk = longest; chunk >= 16; chunk /= 2)
+      if (SplitFootprint(op, chunk, valueBlock, stages).fits(target))
+        return ScheduleAttr::get(context, Phases::Split, chunk, valueBlock,
+                                 stages);
+  SplitFootprint least(op, 16, valueBlock, 1);
+  op.emitOpError("does not fit the shared memory of ")
+      << target.name << ": chunks of 16 tokens with K = " << op.getKeySize()
+      << " need " << std::max(least.prepare, least.scan) << " bytes, the limit is "
+      << target.sharedBytes;
+  return failure();
+}
+
+ScheduleAttr selectCpuSchedule(RecurrenceOp op) {
+  // Short sequences would only compute padding in long chunks.
+  int64_t tokens = op.getQType().getDimSize(1);
+  int64_t chunk = 64;
+  if (!ShapedType::isDynamic(tokens))
+    while (chunk > 16 && chunk >= 2 * tokens)
+      chunk /= 2;
+  return ScheduleAttr::get(op.getContext(), Phases::Fused, chunk,
+                           std::min<int64_t>(128, op.getValueSize()), 1);
+}
+
+struct SelectSchedulePass
+    : public gdn::impl::GdnSelectSchedulePassBase<SelectSchedulePass> {
+  using Base::Base;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    gpuTarget = lookUpGpuTarget(target);
+    if (gpuTarget || target == "cpu")
+      return success();
+    return emitError(UnknownLoc::get(context))
+           << "unknown target '" << target << "'; the targets are cpu, "
+           << listGpuTargets();
+  }
+
+  void runOnOperation() override {
+    WalkResult result = getOperation()->walk([&](RecurrenceOp op) {
+      if (op.getSchedule())
+        return WalkResult::advance();
+      FailureOr<ScheduleAttr> schedule =
+          gpuTarget ? selectGpuSchedule(op, *gpuTarget)
+                    : FailureOr<ScheduleAttr>(selectCpuSchedule(op));
+      if (failed(schedule))
+        return WalkResult::interrupt();
+      op.setScheduleAttr(*schedule);
+      return WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+
+  std::optional<GpuTarget> gpuTarget;
+};
+
+} // namespace

@@ -1,0 +1,36 @@
+//===- GdnToTile.cpp - gdn to tile programs -------------------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "gdn/Conversion/Passes.h"
+#include "gdn/Dialect/Gdn/Transforms/Passes.h"
+#include "gdn/Pipelines/Pipelines.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+void mlir::gdn::buildGdnToTilePipeline(OpPassManager &pm,
+                                       const GpuPipelineOptions &options) {
+  pm.addPass(createCanonicalizerPass());
+  // Before bufferization: the message of a shape without schedule still names
+  // the user's types.
+  pm.addNestedPass<func::FuncOp>(
+      createGdnSelectSchedulePass({options.target}));
+  buildBufferizePipeline(pm);
+  pm.addPass(createConvertGdnToTilePass());
+  // Folds the sizes that are known and merges equal loads and broadcasts.
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}

@@ -1,0 +1,39 @@
+//===- GpuTarget.cpp - table of GPU targets -------------------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "gdn/Target/GpuTarget.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+// CUDA C++ Programming Guide, "Technical Specifications per Compute
+// Capability": maximum shared memory per thread block.
+static constexpr GpuTarget kTargets[] = {
+    {"sm_80", 163 * 1024},  {"sm_86", 99 * 1024},   {"sm_89", 99 * 1024},
+    {"sm_90a", 227 * 1024}, {"sm_100", 227 * 1024}, {"sm_120", 99 * 1024},
+};
+
+ArrayRef<GpuTarget> mlir::gdn::getGpuTargets() { return kTargets; }
+
+std::optional<GpuTarget> mlir::gdn::lookUpGpuTarget(StringRef name) {
+  const GpuTarget *target = llvm::find_if(
+      kTargets, [&](const GpuTarget &entry) { return entry.name == name; });
+  if (target == std::end(kTargets))
+    return std::nullopt;
+  return *target;
+}
+
+std::string mlir::gdn::listGpuTargets() {
+  return llvm::join(llvm::map_range(kTargets,
+                                    [](const GpuTarget &target) {
+                                      return target.name.str();
+                                    }),
+                    ", ");
+}

@@ -1,0 +1,52 @@
+// RUN: gdn-opt %s -pass-pipeline="builtin.module(func.func(gdn-select-schedule{target=cpu}))" | FileCheck %s --check-prefix=CPU
+// RUN: gdn-opt %s -pass-pipeline="builtin.module(func.func(gdn-select-schedule{target=sm_90a}))" | FileCheck %s --check-prefix=SM90
+// RUN: gdn-opt %s -pass-pipeline="builtin.module(func.func(gdn-select-schedule{target=sm_89}))" | FileCheck %s --check-prefix=SM89
+// RUN: not gdn-opt %s -pass-pipeline="builtin.module(func.func(gdn-select-schedule{target=sm_70}))" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+
+// UNKNOWN: unknown target 'sm_70'; the targets are cpu, sm_80, sm_86, sm_89, sm_90a, sm_100, sm_120
+
+// CPU-LABEL: func @prefill
+// CPU: schedule = #gdn.schedule<phases = fused, chunk = 64, value_block = 128>
+// SM90-LABEL: func @prefill
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>
+// SM89-LABEL: func @prefill
+// SM89: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 2>
+func.func @prefill(%q: tensor<1x?x1x128xbf16>, %b: tensor<1x?x1xf32>, %s: tensor<1x1x128x128xf32>)
+    -> tensor<1x?x1x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>)
+      beta(%b : tensor<1x?x1xf32>)
+      outs(%q, %s : tensor<1x?x1x128xbf16>, tensor<1x1x128x128xf32>) -> tensor<1x?x1x128xbf16>, tensor<1x1x128x128xf32>
+  return %0#0 : tensor<1x?x1x128xbf16>
+}
+
+// CPU-LABEL: func @decode
+// CPU: schedule = #gdn.schedule<phases = fused, chunk = 16, value_block = 24>
+// SM90-LABEL: func @decode
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>
+func.func @decode(%q: tensor<4x1x1x24xf32>, %s: tensor<4x1x24x24xf32>) -> tensor<4x1x1x24xf32> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<4x1x1x24xf32>, tensor<4x1x1x24xf32>, tensor<4x1x1x24xf32>)
+      outs(%q, %s : tensor<4x1x1x24xf32>, tensor<4x1x24x24xf32>) -> tensor<4x1x1x24xf32>, tensor<4x1x24x24xf32>
+  return %0#0 : tensor<4x1x1x24xf32>
+}
+
+// A large head keeps its state in registers in short chunks only.
+
+// SM90-LABEL: func @large_head
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 2>
+func.func @large_head(%q: tensor<1x?x1x256xbf16>, %s: tensor<1x1x256x256xf32>) -> tensor<1x?x1x256xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x1x256xbf16>, tensor<1x?x1x256xbf16>, tensor<1x?x1x256xbf16>)
+      outs(%q, %s : tensor<1x?x1x256xbf16>, tensor<1x1x256x256xf32>) -> tensor<1x?x1x256xbf16>, tensor<1x1x256x256xf32>
+  return %0#0 : tensor<1x?x1x256xbf16>
+}
+
+// A schedule written by hand stays.
+
+// SM90-LABEL: func @by_hand
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 16>
+func.func @by_hand(%q: tensor<1x?x1x16xbf16>, %s: tensor<1x1x16x16xf32>) -> tensor<1x?x1x16xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x1x16xbf16>, tensor<1x?x1x16xbf16>, tensor<1x?x1x16xbf16>)
+      outs(%q, %s : tensor<1x?x1x16xbf16>, tensor<1x1x16x16xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 16>}
+      -> tensor<1x?x1x16xbf16>, tensor<1x1x16x16xf32>
+  return %0#0 : tensor<1x?x1x16xbf16>
+}
