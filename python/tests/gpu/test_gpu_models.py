@@ -1,0 +1,144 @@
+# Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""All seven models on the device against the token loop: chunks, tails, packing, layouts, types, decode."""
+
+import pytest
+
+from gpu_support import DEVICE, MODELS, Problem, check, expected, inputs, load, run, same_bits
+
+DTYPES = ["bf16", "f16", "f32"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("chunk", [16, 32, 64])
+@pytest.mark.parametrize("model", MODELS)
+def test_chunks_and_tails(model, chunk, dtype):
+    """K != V, Hv != Hqk, both layouts in turn; lengths 0, 1, ragged and whole chunks with one kernel."""
+    layout = "k_first" if (chunk == 32) != (dtype == "f32") else "v_first"
+    p = Problem(model, B=2, K=64, V=32, dtype=dtype, chunk=chunk, layout=layout)
+    (kernel,) = load(p.text())
+    for tokens in (0, 1, 75, 128):
+        p = p.but(T=tokens)
+        x = inputs(p)
+        got = run(kernel, x)
+        check(p, got, expected(p, x), f" at T {tokens}")
+        if tokens == 0:
+            assert same_bits(got[1], x["state"])
+
+
+@pytest.mark.parametrize(("dtype", "offsets", "layout"), [("bf16", "i32", "v_first"), ("f32", "i64", "k_first")])
+@pytest.mark.parametrize("model", MODELS)
+def test_packed_sequences(model, dtype, offsets, layout):
+    """Empty sequences first, in the middle and last; another packing with the same kernel."""
+    packings = [(0, 0, 5, 5, 69, 69, 197, 198, 198), (0, 130), (0, 64, 128)]
+    p = Problem(model, K=32, V=48, dtype=dtype, offsets=offsets, layout=layout, starts=packings[0])
+    (kernel,) = load(p.text())
+    for starts in packings:
+        p = p.but(starts=starts, T=starts[-1])
+        x = inputs(p)
+        got = run(kernel, x)
+        check(p, got, expected(p, x), f" of {starts}")
+        for n, (a, b) in enumerate(zip(starts, starts[1:])):
+            if a == b:
+                assert same_bits(got[1][n], x["state"][n]), f"sequence {n} is empty, but its state changed"
+
+
+@pytest.mark.parametrize("tokens", [1, 3, 8])
+@pytest.mark.parametrize("model", MODELS)
+def test_steps(model, tokens):
+    """A small static T: decode, in place."""
+    layout = "k_first" if tokens == 3 else "v_first"
+    p = Problem(model, B=5, T=tokens, K=64, V=128, layout=layout, static=True)
+    (kernel,) = load(p.text())
+    x = inputs(p)
+    check(p, run(kernel, x), expected(p, x))
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32"])
+@pytest.mark.parametrize("model", MODELS)
+def test_steps_of_other_types(model, dtype):
+    p = Problem(model, B=3, T=1, K=32, V=48, dtype=dtype, static=True)
+    (kernel,) = load(p.text())
+    x = inputs(p)
+    check(p, run(kernel, x), expected(p, x))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_packed_steps(model):
+    """Decode of a packed batch with an idle sequence."""
+    p = Problem(model, T=4, starts=(0, 1, 2, 2, 4), static=True, phases="step", chunk=16)
+    (kernel,) = load(p.text())
+    x = inputs(p)
+    got = run(kernel, x)
+    check(p, got, expected(p, x))
+    assert same_bits(got[1][2], x["state"][2])
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_default_schedule_of_static_sizes(model):
+    p = Problem(model, B=2, T=200, K=128, V=128, Hqk=2, Hv=4, static=True)
+    (kernel,) = load(p.text())
+    x = inputs(p)
+    check(p, run(kernel, x), expected(p, x))
+
+
+@pytest.mark.parametrize("state_dtype", ["bf16", "f16"])
+@pytest.mark.parametrize("tokens", [1, 100])
+@pytest.mark.parametrize("model", ["gated_delta", "kda"])
+def test_narrow_states(model, tokens, state_dtype):
+    p = Problem(model, B=2, T=tokens, state_dtype=state_dtype, static=True)
+    (kernel,) = load(p.text())
+    x = inputs(p)
+    check(p, run(kernel, x), expected(p, x))
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+@pytest.mark.parametrize("model", ["gated_delta", "kda", "gdn2"])
+def test_gates_of_the_input_type(model, dtype):
+    p = Problem(model, B=2, T=100, dtype=dtype, gate_dtype=dtype, beta_dtype=dtype)
+    (kernel,) = load(p.text())
+    x = inputs(p)
+    check(p, run(kernel, x), expected(p, x))
+
+
+@pytest.mark.parametrize("model", ["linear", "gated_delta"])
+def test_scale(model):
+    p = Problem(model, T=70, scale=0.3)
+    (kernel,) = load(p.text())
+    x = inputs(p)
+    check(p, run(kernel, x), expected(p, x))
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_same_bits_again(model):
+    p = Problem(model, B=2, T=150, K=128, V=128)
+    (kernel,) = load(p.text())
+    x = inputs(p)
+    first = run(kernel, x)
+    for _ in range(10):
+        again = run(kernel, x)
+        assert same_bits(first[0], again[0])
+        assert same_bits(first[1], again[1])
+
+
+def test_the_example():
+    """Qwen3.5-35B-A3B at T 8192, from the model's projections."""
+    import torch
+
+    from gdn import build
+
+    (kernel,) = load(build.delta_rule_layer(1, 8192, 16, 32, 128, 128))
+    p = Problem(T=8192, Hqk=16, Hv=32, K=128, V=128)
+    x = inputs(p)
+    generator = torch.Generator().manual_seed(1)
+    x["q"], x["k"] = (torch.randn(x["q"].shape, generator=generator).bfloat16().to(DEVICE) for _ in range(2))
+    a = torch.randn(1, 8192, 32, generator=generator).to(DEVICE)
+    A_log = torch.empty(32).uniform_(0.01, 16, generator=generator).log().to(DEVICE)
+    dt_bias = torch.ones(32).to(DEVICE)
+    del x["gate"]
+    got = run(kernel, dict(x, a=a, A_log=A_log, dt_bias=dt_bias))
+    for name in ("q", "k"):
+        wide = x[name].double()
+        x[name] = wide / (wide.square().sum(-1, keepdim=True) + 1e-6).sqrt()
+    gate = -A_log.double().exp() * torch.nn.functional.softplus(a.double() + dt_bias.double(), threshold=1e9)
+    check(p, got, expected(p, dict(x, gate=gate)))
