@@ -66,15 +66,23 @@ void mlir::gdn::buildLowerToLLVMPipeline(OpPassManager &pm) {
 
 void mlir::gdn::buildGdnToCpuPipeline(OpPassManager &pm,
                                       const GdnToCpuOptions &options) {
-  pm.addPass(createCanonicalizerPass());
-  buildBufferizePipeline(pm);
-  buildDeallocatePipeline(pm);
+  // The deallocation passes refuse the local buffers of the loops and of the
+  // tile programs, so they come first.
   switch (options.path) {
   case CpuPath::Loops:
-    // Behind the deallocation passes, which refuse the local buffers of the
-    // loops.
+    pm.addPass(createCanonicalizerPass());
+    buildBufferizePipeline(pm);
+    buildDeallocatePipeline(pm);
     pm.addPass(createConvertGdnToLoopsPass());
     break;
+  case CpuPath::Tile: {
+    GpuPipelineOptions gpuOptions;
+    gpuOptions.target = options.target;
+    buildGdnToTilePipeline(pm, gpuOptions);
+    buildDeallocatePipeline(pm);
+    pm.addPass(createConvertGdnTileToVectorPass());
+    break;
+  }
   }
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

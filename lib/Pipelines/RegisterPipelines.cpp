@@ -15,6 +15,10 @@ void mlir::gdn::registerPipelines() {
   PassPipelineRegistration<GdnToCpuOptions>(
       "gdn-to-cpu", "gdn ops to the LLVM dialect, to be run on the host",
       buildGdnToCpuPipeline);
+  PassPipelineRegistration<>(
+      "gdn-lower-to-llvm",
+      "linalg, vector, scf, arith and math on memrefs to the LLVM dialect",
+      buildLowerToLLVMPipeline);
   PassPipelineRegistration<GpuPipelineOptions>(
       "gdn-to-tile", "gdn ops to synchronous tile programs and their launches",
       buildGdnToTilePipeline);

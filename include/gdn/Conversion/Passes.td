@@ -71,4 +71,43 @@ def ConvertGdnToTilePass : Pass<"convert-gdn-to-tile", "mlir::ModuleOp"> {
   ];
 }
 
+def ConvertGdnTileToVectorPass
+    : Pass<"convert-gdn-tile-to-vector", "::mlir::ModuleOp"> {
+  let summary = "lower tile programs to loops over vectors, for the CPU";
+  let description = [{
+    Before: tile programs (functions with `gdn_tile.kernel`) and `gdn_tile.launch`, with or
+    without asynchronous copies and barriers. After: one function per tile program
+    that runs one block, sequentially, and loops over the grid; no gdn_tile op is
+    left.
+
+    * The number of the block becomes a new first argument of type index.
+    * Shared tiles become buffers on the heap in the default memory space, in plain
+      row-major order, allocated at function entry.
+    * A fragment becomes such a buffer too, and arithmetic on it a loop over
+      vectors of at most 16 elements of a row.
+    * Copies and products become loop nests. Asynchronous copies happen at once;
+      tokens, waits and barriers disappear. Products of any type are
+      computed in float32, whatever `passes` says.
+
+    Errors: an op that a tile program must not contain.
+
+    ```mlir
+    gdn_tile.launch @scale grid(%n) (%x : memref<?x64xf32>)
+    ```
+
+    becomes
+
+    ```mlir
+    scf.for %i = %c0 to %n step %c1 {
+      func.call @scale(%i, %x) : (index, memref<?x64xf32>) -> ()
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+    "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"
+  ];
+}
+
 #endif // GDN_CONVERSION_PASSES_TD

@@ -15,21 +15,27 @@ class OpPassManager;
 namespace gdn {
 
 /// How `gdn-to-cpu` computes the gdn ops.
-enum class CpuPath { Loops };
+enum class CpuPath { Loops, Tile };
 
 struct GdnToCpuOptions : PassPipelineOptions<GdnToCpuOptions> {
-  Option<CpuPath> path{*this, "path",
-                       llvm::cl::desc("how the gdn ops are computed"),
-                       llvm::cl::init(CpuPath::Loops),
-                       llvm::cl::values(clEnumValN(
-                           CpuPath::Loops, "loops",
-                           "token by token with scalar loops: the reference"))};
+  Option<CpuPath> path{
+      *this, "path", llvm::cl::desc("how the gdn ops are computed"),
+      llvm::cl::init(CpuPath::Loops),
+      llvm::cl::values(
+          clEnumValN(CpuPath::Loops, "loops",
+                     "token by token with scalar loops: the reference"),
+          clEnumValN(CpuPath::Tile, "tile",
+                     "by the tile programs of a GPU, block by block"))};
+  Option<std::string> target{
+      *this, "target",
+      llvm::cl::desc("the GPU of path=tile, as gdn-select-schedule"),
+      llvm::cl::init("sm_90a")};
 };
 
 struct GpuPipelineOptions : PassPipelineOptions<GpuPipelineOptions> {
-  Option<std::string> target{
-      *this, "target", llvm::cl::desc("the GPU, as gdn-select-schedule"),
-      llvm::cl::init("sm_90a")};
+  Option<std::string> target{*this, "target",
+                             llvm::cl::desc("the GPU, as gdn-select-schedule"),
+                             llvm::cl::init("sm_90a")};
 };
 
 /// Tensors or memrefs with gdn ops to synchronous tile programs.

@@ -72,3 +72,16 @@ func.func @host(%x: memref<?x64xf32>, %n: index) {
   gdn_tile.launch @rows grid(%n) (%x : memref<?x64xf32>)
   return
 }
+
+// CHECK-LABEL: func @stages
+func.func @stages(%i: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %buffers = memref.alloc() : memref<2x64x32xf32, #shared>
+  %rows = memref.alloc() : memref<3x64xf32, #shared>
+  // CHECK: gdn_tile.stage %{{.*}}[%{{.*}}] : memref<2x64x32xf32, #gpu.address_space<workgroup>> to memref<64x32xf32, #gpu.address_space<workgroup>>
+  %tile = gdn_tile.stage %buffers[%i] : memref<2x64x32xf32, #shared> to memref<64x32xf32, #shared>
+  // CHECK: gdn_tile.stage %{{.*}}[%{{.*}}] : memref<3x64xf32, #gpu.address_space<workgroup>> to memref<64xf32, #gpu.address_space<workgroup>>
+  %row = gdn_tile.stage %rows[%i] : memref<3x64xf32, #shared> to memref<64xf32, #shared>
+  gdn_tile.cumsum %tile : memref<64x32xf32, #shared>
+  gdn_tile.cumsum %row : memref<64xf32, #shared>
+  return
+}

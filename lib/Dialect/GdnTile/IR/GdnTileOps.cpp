@@ -7,6 +7,8 @@
 
 #include "gdn/Dialect/GdnTile/IR/GdnTile.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
 using namespace mlir;
 using namespace mlir::gdn_tile;
 
@@ -71,6 +73,26 @@ static LogicalResult verifySharedTile(Operation *op, Type type) {
     return op->emitOpError("expects a static shared-memory tile of rank 1 or "
                            "2, but has ")
            << type;
+  return success();
+}
+
+Value StageOp::getViewSource() { return getBuffers(); }
+
+LogicalResult StageOp::verify() {
+  auto buffers = cast<MemRefType>(getBuffers().getType());
+  auto tile = cast<MemRefType>(getResult().getType());
+  if (failed(verifySharedTile(*this, tile)))
+    return failure();
+  if (!isShared(buffers) || !buffers.hasStaticShape() ||
+      !buffers.getLayout().isIdentity() ||
+      buffers.getElementType() != tile.getElementType() ||
+      buffers.getRank() != tile.getRank() + 1 ||
+      buffers.getShape().drop_front() != tile.getShape())
+    return emitOpError("cannot take a tile ") << tile << " from " << buffers;
+  if (std::optional<int64_t> stage = getConstantIntValue(getStage());
+      stage && (*stage < 0 || *stage >= buffers.getDimSize(0)))
+    return emitOpError("takes stage ")
+           << *stage << " of " << buffers.getDimSize(0);
   return success();
 }
 

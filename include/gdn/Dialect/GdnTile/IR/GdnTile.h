@@ -17,6 +17,7 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 
 #include "gdn/Dialect/GdnTile/IR/GdnTileDialect.h.inc"
 #include "gdn/Dialect/GdnTile/IR/GdnTileEnums.h.inc"

@@ -28,7 +28,9 @@ def GdnTile_Dialect : Dialect {
       `math` on fragments.
     * **global memory**: memrefs in the default memory space.
     * **shared memory**: `memref.alloc` results in
-      `#gpu.address_space<workgroup>`, rank 1 or 2, static shapes. A rank-2 tile
+      `#gpu.address_space<workgroup>`, rank 1 or 2, static shapes; with one more
+      leading dimension they are several tiles, of which `gdn_tile.stage` selects
+      one. A rank-2 tile
       is stored in panels of 128, 64 or 32 bytes (the largest that divides a
       row), one panel after the other, each with its 16-byte chunks xor-swizzled
       by the row: exactly the 128-, 64- and 32-byte modes of TMA and wgmma. The

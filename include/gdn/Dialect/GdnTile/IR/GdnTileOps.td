@@ -12,6 +12,7 @@ include "gdn/Dialect/GdnTile/IR/GdnTileBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/ViewLikeInterface.td"
 
 def GdnTile_Fragment : VectorOfRankAndType<[2], [AnyType]>;
 
@@ -40,6 +41,29 @@ def GdnTile_BlockIdOp : GdnTile_Op<"block_id", [Pure]> {
   let summary = "index of this block in the grid";
   let results = (outs Index:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def GdnTile_StageOp : GdnTile_Op<"stage", [
+    Pure, DeclareOpInterfaceMethods<ViewLikeOpInterface, ["getViewSource"]>]> {
+  let summary = "one tile of a multi-buffered tile";
+  let description = [{
+    `buffers` is a shared-memory allocation of n tiles, `memref<nxRxC>` or
+    `memref<nxC>`; the result is tile number `stage` of it, `memref<RxC>` or
+    `memref<C>`, in the layout of its own type. It starts at byte `stage` times the
+    size of a tile. `stage` must be in 0..n-1. Every other op takes the tile like
+    any other one.
+
+    ```mlir
+    %buffers = memref.alloc() : memref<2x64x128xbf16, #gpu.address_space<workgroup>>
+    %tile = gdn_tile.stage %buffers[%i] : memref<2x64x128xbf16, #gpu.address_space<workgroup>> to memref<64x128xbf16, #gpu.address_space<workgroup>>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$buffers, Index:$stage);
+  let results = (outs AnyMemRef:$result);
+  let assemblyFormat = [{
+    $buffers `[` $stage `]` attr-dict `:` type($buffers) `to` type($result)
+  }];
+  let hasVerifier = 1;
 }
 
 class GdnTile_CopyOp<string mnemonic>

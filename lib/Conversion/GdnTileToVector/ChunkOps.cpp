@@ -1,0 +1,114 @@
+//===- ChunkOps.cpp - cumsum, scores and tri_inverse on the CPU -----------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::gdn::tile_to_vector;
+
+LogicalResult mlir::gdn::tile_to_vector::lowerCumsum(Lowering &lowering,
+                                                     gdn_tile::CumsumOp op) {
+  ImplicitLocOpBuilder &b = lowering.b;
+  Value tile = lowering.get(op.getTile());
+  auto type = cast<MemRefType>(tile.getType());
+  Value one = lowering.index(1), rows = lowering.index(type.getDimSize(0));
+  auto add = [&](ValueRange previous, ValueRange position) {
+    Value sum =
+        arith::AddFOp::create(b, memref::LoadOp::create(b, tile, previous),
+                              memref::LoadOp::create(b, tile, position));
+    memref::StoreOp::create(b, sum, tile, position);
+  };
+  lowering.loop(one, rows, 1, [&](Value i) {
+    Value previous = arith::SubIOp::create(b, i, one);
+    if (type.getRank() == 1)
+      return add(previous, i);
+    lowering.loop(type.getDimSize(1), 1,
+                  [&](Value j) { add({previous, j}, {i, j}); });
+  });
+  return success();
+}
+
+// sum_c x[i, c] y[j, c] exp(gate[i, c] - gate[j, c])
+static Value buildScore(Lowering &lowering, gdn_tile::ScoresOp op, Value i,
+                        Value j) {
+  ImplicitLocOpBuilder &b = lowering.b;
+  auto type = cast<MemRefType>(op.getX().getType());
+  int64_t width = getPieceWidth(type.getDimSize(1));
+  auto pieceType = VectorType::get(width, b.getF32Type());
+  auto load = [&](Value tile, Value row, Value c) {
+    Value memref = lowering.get(tile);
+    Type element = cast<MemRefType>(memref.getType()).getElementType();
+    return lowering.toF32(vector::LoadOp::create(
+        b, VectorType::get(width, element), memref, ValueRange{row, c}));
+  };
+  Value sum = lowering.reduce(
+      lowering.index(0), lowering.index(type.getDimSize(1)), width,
+      lowering.splat(0.0, pieceType), [&](Value c, Value acc) -> Value {
+        Value difference = arith::SubFOp::create(b, load(op.getGate(), i, c),
+                                                 load(op.getGate(), j, c));
+        Value decay = math::ExpOp::create(b, difference);
+        Value product = arith::MulFOp::create(b, load(op.getX(), i, c),
+                                              load(op.getY(), j, c));
+        return arith::AddFOp::create(b, acc,
+                                     arith::MulFOp::create(b, product, decay));
+      });
+  return vector::ReductionOp::create(b, vector::CombiningKind::ADD, sum);
+}
+
+LogicalResult mlir::gdn::tile_to_vector::lowerScores(Lowering &lowering,
+                                                     gdn_tile::ScoresOp op) {
+  ImplicitLocOpBuilder &b = lowering.b;
+  Value out = lowering.get(op.getOut());
+  int64_t chunk = cast<MemRefType>(out.getType()).getDimSize(0);
+  Value zero = lowering.splat(0.0, b.getF32Type());
+  lowering.loop(chunk, 1, [&](Value i) {
+    Value end = i;
+    if (!op.getStrict())
+      end = arith::AddIOp::create(b, i, lowering.index(1));
+    lowering.loop(lowering.index(0), end, 1, [&](Value j) {
+      Value score = buildScore(lowering, op, i, j);
+      memref::StoreOp::create(b, score, out, ValueRange{i, j});
+    });
+    lowering.loop(end, lowering.index(chunk), 1, [&](Value j) {
+      memref::StoreOp::create(b, zero, out, ValueRange{i, j});
+    });
+  });
+  return success();
+}
+
+LogicalResult
+mlir::gdn::tile_to_vector::lowerTriInverse(Lowering &lowering,
+                                           gdn_tile::TriInverseOp op) {
+  // X[i, :] = e_i - sum_{j < i} L[i, j] X[j, :]; rows 0..i-1 of the tile
+  // hold X already, row i still holds L.
+  ImplicitLocOpBuilder &b = lowering.b;
+  Value tile = lowering.get(op.getTile());
+  int64_t chunk = cast<MemRefType>(tile.getType()).getDimSize(0);
+  auto rowType = VectorType::get(chunk, b.getF32Type());
+  Value zeroIndex = lowering.index(0);
+  Value zero = lowering.splat(0.0, rowType);
+  Value one = lowering.splat(1.0, b.getF32Type());
+  lowering.loop(chunk, 1, [&](Value i) {
+    Value unit = vector::InsertOp::create(b, one, zero, OpFoldResult(i));
+    Value row = lowering.reduce(
+        zeroIndex, i, 1, unit, [&](Value j, Value acc) -> Value {
+          Value factor = memref::LoadOp::create(b, tile, ValueRange{i, j});
+          factor = vector::BroadcastOp::create(b, rowType, factor);
+          Value solved = vector::LoadOp::create(b, rowType, tile,
+                                                ValueRange{j, zeroIndex});
+          return arith::SubFOp::create(
+              b, acc, arith::MulFOp::create(b, factor, solved));
+        });
+    vector::StoreOp::create(b, row, tile, ValueRange{i, zeroIndex});
+  });
+  return success();
+}

@@ -1,0 +1,98 @@
+//===- MemoryOps.cpp - copies, loads and stores of tiles on the CPU -------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::gdn::tile_to_vector;
+
+// The whole of a tile.
+static View wholeOf(Lowering &lowering, Value memref) {
+  int64_t rank = cast<MemRefType>(memref.getType()).getRank();
+  return {memref, SmallVector<Value>(rank, lowering.index(0)),
+          llvm::to_vector(llvm::seq<int64_t>(0, rank))};
+}
+
+LogicalResult mlir::gdn::tile_to_vector::lowerCopyIn(Lowering &lowering,
+                                                     gdn_tile::CopyInOp op) {
+  View from{lowering.get(op.getSource()), lowering.get(op.getIndices()),
+            llvm::to_vector(op.getDims())};
+  View to = wholeOf(lowering, lowering.get(op.getTile()));
+  lowering.copy(from, to, cast<MemRefType>(op.getTile().getType()).getShape(),
+                lowering.get(op.getValid()), /*zeroFill=*/true);
+  return success();
+}
+
+LogicalResult mlir::gdn::tile_to_vector::lowerCopyOut(Lowering &lowering,
+                                                      gdn_tile::CopyOutOp op) {
+  View from = wholeOf(lowering, lowering.get(op.getTile()));
+  View to{lowering.get(op.getDestination()), lowering.get(op.getIndices()),
+          llvm::to_vector(op.getDims())};
+  lowering.copy(from, to, cast<MemRefType>(op.getTile().getType()).getShape(),
+                lowering.get(op.getValid()), /*zeroFill=*/false);
+  return success();
+}
+
+// The part of a fragment's buffer that an access with `numDims` entries in
+// `dims` names, and its shape.
+static std::pair<View, SmallVector<int64_t>>
+partOf(Lowering &lowering, Value memref, VectorType type, size_t numDims) {
+  View view = wholeOf(lowering, memref);
+  if (numDims == 2)
+    return {view, llvm::to_vector(type.getShape())};
+  int64_t running = type.getDimSize(1) == 1 ? 0 : 1;
+  view.dims = {running};
+  return {view, {type.getDimSize(running)}};
+}
+
+LogicalResult mlir::gdn::tile_to_vector::lowerLoad(Lowering &lowering,
+                                                   gdn_tile::LoadOp op) {
+  VectorType type = getFragmentType(op.getResult());
+  Value memref = lowering.allocateFragment(type);
+  auto [to, shape] = partOf(lowering, memref, type, op.getDims().size());
+  View from{lowering.get(op.getMemref()), lowering.get(op.getIndices()),
+            llvm::to_vector(op.getDims())};
+  lowering.copy(from, to, shape, lowering.get(op.getValid()),
+                /*zeroFill=*/true);
+  lowering.setBuffer(op.getResult(), memref);
+  return success();
+}
+
+LogicalResult mlir::gdn::tile_to_vector::lowerStore(Lowering &lowering,
+                                                    gdn_tile::StoreOp op) {
+  auto [from, shape] =
+      partOf(lowering, lowering.buffer(op.getValue()),
+             getFragmentType(op.getValue()), op.getDims().size());
+  View to{lowering.get(op.getMemref()), lowering.get(op.getIndices()),
+          llvm::to_vector(op.getDims())};
+  lowering.copy(from, to, shape, lowering.get(op.getValid()),
+                /*zeroFill=*/false);
+  return success();
+}
+
+LogicalResult mlir::gdn::tile_to_vector::lowerStage(Lowering &lowering,
+                                                    gdn_tile::StageOp op) {
+  OpBuilder &b = lowering.b;
+  auto tile = cast<MemRefType>(op.getResult().getType());
+  SmallVector<OpFoldResult> offsets{lowering.get(op.getStage())};
+  SmallVector<OpFoldResult> sizes{b.getIndexAttr(1)};
+  for (int64_t size : tile.getShape()) {
+    offsets.push_back(b.getIndexAttr(0));
+    sizes.push_back(b.getIndexAttr(size));
+  }
+  SmallVector<OpFoldResult> strides(offsets.size(), b.getIndexAttr(1));
+  Value buffers = lowering.get(op.getBuffers());
+  auto type = memref::SubViewOp::inferRankReducedResultType(
+      tile.getShape(), cast<MemRefType>(buffers.getType()), offsets, sizes,
+      strides);
+  Value view = memref::SubViewOp::create(lowering.b, cast<MemRefType>(type),
+                                         buffers, offsets, sizes, strides);
+  lowering.map(op.getResult(), view);
+  return success();
+}
