@@ -65,6 +65,7 @@ has_candidate() {
 # LLVM's own repository, for distributions whose sources lack release 22.
 add_llvm_repository() {
   local codename key=/usr/share/keyrings/apt.llvm.org.asc
+  local list=/etc/apt/sources.list.d/llvm-22.list
   codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
   [ -n "$codename" ] || die "cannot tell the release name: no VERSION_CODENAME in /etc/os-release"
   say "the configured apt sources have no LLVM 22: adding https://apt.llvm.org/$codename"
@@ -73,8 +74,11 @@ add_llvm_repository() {
     die "cannot download the key of https://apt.llvm.org"
   as_root chmod 644 "$key"
   echo "deb [signed-by=$key] https://apt.llvm.org/$codename/ llvm-toolchain-$codename-22 main" |
-    as_root tee /etc/apt/sources.list.d/llvm-22.list >/dev/null
-  apt update -q || die "apt-get update failed with https://apt.llvm.org/$codename added"
+    as_root tee "$list" >/dev/null
+  if ! apt update -q; then
+    as_root rm -f "$list"
+    die "apt-get update failed with https://apt.llvm.org/$codename, which is removed again"
+  fi
 }
 
 install_packages() {
