@@ -66,6 +66,8 @@ void mlir::gdn::buildLowerToLLVMPipeline(OpPassManager &pm) {
 
 void mlir::gdn::buildGdnToCpuPipeline(OpPassManager &pm,
                                       const GdnToCpuOptions &options) {
+  // Elementwise arithmetic on tensors around the gdn ops.
+  pm.addPass(createConvertElementwiseToLinalgPass());
   // The deallocation passes refuse the local buffers of the loops and of the
   // tile programs, so they come first.
   switch (options.path) {
