@@ -68,6 +68,7 @@ struct ConvertGdnToTilePass
               .Case(buildL2NormKernel)
               .Case(buildGatedRMSNormKernel)
               .Case(buildGateKernel)
+              .Case(buildShortConvKernels)
               .Default([](Operation *other) {
                 return other->emitOpError("has no tile form");
               });

@@ -42,7 +42,7 @@ public:
           gdn_tile::KernelAttr::get(plan.op.getContext(), plan.chunk / 16,
                                     gdn_tile::FragmentLayoutKind::Accumulator,
                                     0, 4)),
-        sequences(k, plan) {}
+        sequences(k, plan.getSequences()) {}
 
   void build();
 
@@ -292,15 +292,12 @@ void PrepareKernel::buildChunk() {
 void PrepareKernel::build() {
   addArguments();
   slot = k.div(k.blockId(), k.index(plan.keyHeads));
-  Value n = sequences.find(slot);
-  Sequence sequence = sequences.at(n);
-  Value start = k.mul(k.sub(slot, sequence.firstSlot), k.index(plan.chunk));
-  row = k.add(sequence.firstRow, start);
-  Value left = k.sub(sequence.length, start);
-  rows = k.min(left, k.index(plan.chunk));
+  Chunk chunk = sequences.chunkAt(slot);
+  row = chunk.row;
+  rows = k.min(chunk.left, k.index(plan.chunk));
   allocateTiles();
   // Slots between packed sequences may hold nothing.
-  auto guarded = scf::IfOp::create(k, k.less(k.index(0), left));
+  auto guarded = scf::IfOp::create(k, k.less(k.index(0), chunk.left));
   {
     OpBuilder::InsertionGuard guard(k);
     k.setInsertionPointToStart(guarded.thenBlock());

@@ -9,8 +9,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -86,14 +84,7 @@ FailureOr<RecurrencePlan> mlir::gdn::planRecurrence(RecurrenceOp op) {
 
 void mlir::gdn::allocateWorkspaces(RecurrencePlan &plan) {
   ImplicitLocOpBuilder b(plan.op.getLoc(), plan.op);
-  Value chunk = arith::ConstantIndexOp::create(b, plan.chunk);
-  if (plan.offsets) {
-    Value full = b.createOrFold<arith::DivUIOp>(plan.length, chunk);
-    plan.slots = b.createOrFold<arith::AddIOp>(full, plan.sequences);
-  } else {
-    Value perSequence = b.createOrFold<arith::CeilDivUIOp>(plan.length, chunk);
-    plan.slots = b.createOrFold<arith::MulIOp>(plan.sequences, perSequence);
-  }
+  plan.slots = plan.getSequences().countSlots(b);
   auto allocate = [&](ArrayRef<int64_t> inner, Type type) -> Value {
     SmallVector<int64_t> shape = {ShapedType::kDynamic, plan.valueHeads};
     shape.append(inner.begin(), inner.end());
@@ -113,56 +104,4 @@ void mlir::gdn::allocateWorkspaces(RecurrencePlan &plan) {
   }
   if (plan.isDelta && (plan.gateKind == GateKind::Channel || plan.hasErase))
     plan.decayedK = allocate({c, plan.keySize}, plan.type);
-}
-
-//===----------------------------------------------------------------------===//
-// SequenceMap
-//===----------------------------------------------------------------------===//
-
-SequenceMap::SequenceMap(KernelBuilder &k, const RecurrencePlan &plan)
-    : k(k), chunk(plan.chunk) {
-  if (plan.offsets) {
-    offsets = k.argument(plan.offsets);
-    sequences = k.argument(plan.sequences);
-  } else if (auto known = getConstantIntValue(plan.length)) {
-    length = k.index(*known);
-  } else {
-    length = k.argument(plan.length);
-  }
-}
-
-Value SequenceMap::firstSlot(Value start, Value n) {
-  if (offsets)
-    return k.add(k.div(start, k.index(chunk)), n);
-  return k.mul(n, k.ceilDiv(length, k.index(chunk)));
-}
-
-Sequence SequenceMap::at(Value n) {
-  if (!offsets)
-    return {k.mul(n, length), length, firstSlot(Value(), n)};
-  Value start = k.loadIndex(offsets, n);
-  Value end = k.loadIndex(offsets, k.add(n, k.index(1)));
-  return {start, k.sub(end, start), firstSlot(start, n)};
-}
-
-Value SequenceMap::find(Value slot) {
-  if (!offsets)
-    return k.div(slot, k.ceilDiv(length, k.index(chunk)));
-  // The last n whose first slot is not behind `slot`, by bisection.
-  auto loop = scf::WhileOp::create(
-      k, TypeRange{k.getIndexType(), k.getIndexType()},
-      ValueRange{k.index(0), sequences},
-      [&](OpBuilder &, Location, ValueRange range) {
-        Value width = k.sub(range[1], range[0]);
-        scf::ConditionOp::create(k, k.less(k.index(1), width), range);
-      },
-      [&](OpBuilder &, Location, ValueRange range) {
-        Value middle = k.div(k.add(range[0], range[1]), k.index(2));
-        Value first = firstSlot(k.loadIndex(offsets, middle), middle);
-        Value behind = k.less(slot, first);
-        Value low = arith::SelectOp::create(k, behind, range[0], middle);
-        Value high = arith::SelectOp::create(k, behind, middle, range[1]);
-        scf::YieldOp::create(k, ValueRange{low, high});
-      });
-  return loop.getResult(0);
 }

@@ -9,6 +9,7 @@
 #define GDN_LIB_CONVERSION_GDNTOTILE_RECURRENCEPLAN_H
 
 #include "KernelBuilder.h"
+#include "Sequences.h"
 #include "gdn/Dialect/Gdn/IR/Gdn.h"
 
 namespace mlir::gdn {
@@ -19,10 +20,6 @@ enum class GateKind { None, Head, Channel };
 /// operands with batch and time in one dimension [B * T, ...], and the
 /// workspaces between the prepare and the scan kernel.
 ///
-/// A *slot* is the place of one chunk in the workspaces. Dense sequences take
-/// ceil(T / C) slots each; with offsets, sequence n starts at slot
-/// offsets[n] / C + n, which leaves room for every partial chunk and needs no
-/// table.
 struct RecurrencePlan {
   RecurrenceOp op;
   GateKind gateKind;
@@ -49,6 +46,10 @@ struct RecurrencePlan {
   Value decayedQ, decayedK, restK, decay;
   /// Number of slots.
   Value slots;
+
+  SequencesOf getSequences() const {
+    return {offsets, length, sequences, chunk};
+  }
 };
 
 /// Collects sizes and host values. Emits an error at the op and fails if it
@@ -57,27 +58,6 @@ FailureOr<RecurrencePlan> planRecurrence(RecurrenceOp op);
 
 /// The workspaces of the split phases.
 void allocateWorkspaces(RecurrencePlan &plan);
-
-/// Kernel side: where the sequences lie.
-struct Sequence {
-  Value firstRow, length, firstSlot;
-};
-
-class SequenceMap {
-public:
-  SequenceMap(KernelBuilder &k, const RecurrencePlan &plan);
-  /// Rows, length and first slot of sequence n.
-  Sequence at(Value n);
-  /// The sequence that holds a slot.
-  Value find(Value slot);
-
-private:
-  Value firstSlot(Value start, Value n);
-
-  KernelBuilder &k;
-  int64_t chunk;
-  Value offsets, length, sequences;
-};
 
 void buildPrepareKernel(RecurrencePlan &plan);
 void buildScanKernel(RecurrencePlan &plan);

@@ -26,44 +26,12 @@ namespace {
 constexpr int64_t kWarps = 4;
 constexpr double kLog2E = 1.4426950408889634;
 
-/// How rows of `size` elements of `type` lie in a block.
-struct RowShape {
-  int64_t lanes, elementsPerChunk, rows, cols;
-
-  RowShape(int64_t size, Type type) {
-    elementsPerChunk = 128 / type.getIntOrFloatBitWidth();
-    int64_t chunks = llvm::divideCeil(size, elementsPerChunk);
-    lanes = std::min<int64_t>(32, llvm::PowerOf2Ceil(chunks));
-    cols = llvm::alignTo(size, elementsPerChunk * lanes);
-    // Two register groups keep enough loads in flight.
-    rows = 2 * kWarps * (32 / lanes);
-  }
-
-  gdn_tile::KernelAttr getKernelAttr(MLIRContext *context) const {
-    return gdn_tile::KernelAttr::get(context, kWarps,
-                                     gdn_tile::FragmentLayoutKind::Rows, lanes,
-                                     elementsPerChunk);
-  }
-};
-
 int64_t lastDim(Value value) {
   return cast<MemRefType>(value.getType()).getShape().back();
 }
 
 Type elementType(Value value) {
   return cast<MemRefType>(value.getType()).getElementType();
-}
-
-LogicalResult verifyRowsForm(Operation *op) {
-  for (Value operand : op->getOperands()) {
-    auto memref = dyn_cast<MemRefType>(operand.getType());
-    if (!memref)
-      return op->emitOpError("has no tile form on tensors; bufferize first");
-    if (!memref.getLayout().isIdentity())
-      return op->emitOpError("has no tile form for the strided operand ")
-             << memref;
-  }
-  return success();
 }
 
 /// All dimensions but the last `keep` as one.
@@ -90,15 +58,6 @@ Value flattenRows(ImplicitLocOpBuilder &b, Value value, int64_t keep) {
   return memref::CollapseShapeOp::create(b, value, groups);
 }
 
-Value activate(KernelBuilder &k, Activation activation, Value x) {
-  if (activation == Activation::None)
-    return x;
-  // 1 / (1 + exp(-x)): exp overflows to infinity, its reciprocal is 0.
-  Value power = k.exp2(k.fmul(x, k.constant(-kLog2E)));
-  Value sigmoid = k.fdiv(k.constant(1.0), k.fadd(k.constant(1.0), power));
-  return activation == Activation::SiLU ? k.fmul(x, sigmoid) : sigmoid;
-}
-
 /// Grid of row blocks, times `factor`.
 Value rowGrid(ImplicitLocOpBuilder &host, Value flat, int64_t rows,
               int64_t factor) {
@@ -112,6 +71,53 @@ Value rowGrid(ImplicitLocOpBuilder &host, Value flat, int64_t rows,
 }
 
 } // namespace
+
+RowShape::RowShape(int64_t size, Type type) {
+  warps = kWarps;
+  elementsPerChunk = 128 / type.getIntOrFloatBitWidth();
+  int64_t chunks = llvm::divideCeil(size, elementsPerChunk);
+  lanes = std::min<int64_t>(32, llvm::PowerOf2Ceil(chunks));
+  cols = llvm::alignTo(size, elementsPerChunk * lanes);
+  // Two register groups keep enough loads in flight.
+  rows = 2 * warps * (32 / lanes);
+}
+
+RowShape RowShape::singleRow(Type type) {
+  RowShape shape;
+  shape.warps = 1;
+  shape.rows = 1;
+  shape.lanes = 32;
+  shape.elementsPerChunk = 128 / type.getIntOrFloatBitWidth();
+  shape.cols = shape.lanes * shape.elementsPerChunk;
+  return shape;
+}
+
+gdn_tile::KernelAttr RowShape::getKernelAttr(MLIRContext *context) const {
+  return gdn_tile::KernelAttr::get(context, warps,
+                                   gdn_tile::FragmentLayoutKind::Rows, lanes,
+                                   elementsPerChunk);
+}
+
+LogicalResult mlir::gdn::verifyRowsForm(Operation *op) {
+  for (Value operand : op->getOperands()) {
+    auto memref = dyn_cast<MemRefType>(operand.getType());
+    if (!memref)
+      return op->emitOpError("has no tile form on tensors; bufferize first");
+    if (!memref.getLayout().isIdentity())
+      return op->emitOpError("has no tile form for the strided operand ")
+             << memref;
+  }
+  return success();
+}
+
+Value mlir::gdn::activate(KernelBuilder &k, Activation activation, Value x) {
+  if (activation == Activation::None)
+    return x;
+  // 1 / (1 + exp(-x)): exp overflows to infinity, its reciprocal is 0.
+  Value power = k.exp2(k.fmul(x, k.constant(-kLog2E)));
+  Value sigmoid = k.fdiv(k.constant(1.0), k.fadd(k.constant(1.0), power));
+  return activation == Activation::SiLU ? k.fmul(x, sigmoid) : sigmoid;
+}
 
 LogicalResult mlir::gdn::buildL2NormKernel(L2NormOp op) {
   if (failed(verifyRowsForm(op)))

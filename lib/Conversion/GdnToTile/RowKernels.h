@@ -8,13 +8,37 @@
 #ifndef GDN_LIB_CONVERSION_GDNTOTILE_ROWKERNELS_H
 #define GDN_LIB_CONVERSION_GDNTOTILE_ROWKERNELS_H
 
+#include "KernelBuilder.h"
 #include "gdn/Dialect/Gdn/IR/Gdn.h"
 
 namespace mlir::gdn {
 
+/// How rows of `size` elements of `type` lie in a block.
+struct RowShape {
+  RowShape(int64_t size, Type type);
+
+  /// One row in one warp, each element in one thread: for kernels in which a
+  /// thread reads what it overwrites.
+  static RowShape singleRow(Type type);
+
+  gdn_tile::KernelAttr getKernelAttr(MLIRContext *context) const;
+
+  int64_t warps, lanes, elementsPerChunk, rows, cols;
+
+private:
+  RowShape() = default;
+};
+
+/// Fails with an error at the op unless all operands are memrefs of identity
+/// layout.
+LogicalResult verifyRowsForm(Operation *op);
+
+Value activate(KernelBuilder &k, Activation activation, Value x);
+
 LogicalResult buildL2NormKernel(L2NormOp op);
 LogicalResult buildGatedRMSNormKernel(GatedRMSNormOp op);
 LogicalResult buildGateKernel(GateOp op);
+LogicalResult buildShortConvKernels(ShortConvOp op);
 
 } // namespace mlir::gdn
 

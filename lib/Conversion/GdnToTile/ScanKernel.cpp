@@ -33,7 +33,7 @@ public:
           gdn_tile::KernelAttr::get(plan.op.getContext(), plan.valueBlock / 16,
                                     gdn_tile::FragmentLayoutKind::Accumulator,
                                     0, 4)),
-        sequences(k, plan) {}
+        sequences(k, plan.getSequences()) {}
 
   void build();
 

@@ -64,7 +64,7 @@ public:
           gdn_tile::KernelAttr::get(plan.op.getContext(), /*warps=*/1,
                                     gdn_tile::FragmentLayoutKind::Rows,
                                     shape.lanes, shape.elementsPerChunk)),
-        sequences(k, plan) {}
+        sequences(k, plan.getSequences()) {}
 
   void build();
 

@@ -140,6 +140,28 @@ func.func @rows(%x: memref<2x5x2x16xbf16>, %y: memref<2x5x2x16xbf16>, %w: memref
 
 // -----
 
+// The inner tokens shift rows of x; the edge reads the state before it is
+// overwritten, one thread per channel.
+
+// CHECK-LABEL: func @conv_short_conv(
+// CHECK-COUNT-4: gdn_tile.load %{{.*}} dims [0, 1] valid
+// CHECK: gdn_tile.store
+// CHECK-LABEL: func @conv_short_conv_edge(
+// CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 32, chunk = 8>
+// CHECK-NOT: gdn_tile.store
+// CHECK: gdn_tile.load %[[STATE:[^[]*]][{{.*}}] dims [1] {{.*}} : memref<2x100x3xf32>
+// CHECK: gdn_tile.store
+// CHECK-NOT: gdn_tile.load
+// CHECK: return
+// CHECK-LABEL: func @conv(
+func.func @conv(%x: memref<2x?x100xbf16>, %y: memref<2x?x100xbf16>, %w: memref<100x4xbf16>, %s: memref<2x100x3xf32>) {
+  gdn.short_conv ins(%x, %w : memref<2x?x100xbf16>, memref<100x4xbf16>)
+      outs(%y, %s : memref<2x?x100xbf16>, memref<2x100x3xf32>) {activation = #gdn.activation<silu>}
+  return
+}
+
+// -----
+
 func.func @no_schedule(%q: memref<1x4x1x16xf32>, %s: memref<1x1x16x16xf32>) {
   // expected-error @+1 {{has no schedule; run gdn-select-schedule first}}
   gdn.recurrence ins(%q, %q, %q : memref<1x4x1x16xf32>, memref<1x4x1x16xf32>, memref<1x4x1x16xf32>)

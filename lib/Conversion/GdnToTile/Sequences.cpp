@@ -1,0 +1,81 @@
+//===- Sequences.cpp - dense or packed sequences in a kernel --------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Sequences.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+Value SequencesOf::countSlots(ImplicitLocOpBuilder &host) const {
+  Value size = arith::ConstantIndexOp::create(host, chunk);
+  if (offsets) {
+    Value full = host.createOrFold<arith::DivUIOp>(length, size);
+    return host.createOrFold<arith::AddIOp>(full, sequences);
+  }
+  Value perSequence = host.createOrFold<arith::CeilDivUIOp>(length, size);
+  return host.createOrFold<arith::MulIOp>(sequences, perSequence);
+}
+
+SequenceMap::SequenceMap(KernelBuilder &k, const SequencesOf &of)
+    : k(k), chunk(of.chunk) {
+  if (of.offsets) {
+    offsets = k.argument(of.offsets);
+    sequences = k.argument(of.sequences);
+  } else if (auto known = getConstantIntValue(of.length)) {
+    length = k.index(*known);
+  } else {
+    length = k.argument(of.length);
+  }
+}
+
+Value SequenceMap::firstSlot(Value start, Value n) {
+  if (offsets)
+    return k.add(k.div(start, k.index(chunk)), n);
+  return k.mul(n, k.ceilDiv(length, k.index(chunk)));
+}
+
+Sequence SequenceMap::at(Value n) {
+  if (!offsets)
+    return {k.mul(n, length), length, firstSlot(Value(), n)};
+  Value start = k.loadIndex(offsets, n);
+  Value end = k.loadIndex(offsets, k.add(n, k.index(1)));
+  return {start, k.sub(end, start), firstSlot(start, n)};
+}
+
+Value SequenceMap::find(Value slot) {
+  if (!offsets)
+    return k.div(slot, k.ceilDiv(length, k.index(chunk)));
+  // The last n whose first slot is not behind `slot`, by bisection.
+  auto loop = scf::WhileOp::create(
+      k, TypeRange{k.getIndexType(), k.getIndexType()},
+      ValueRange{k.index(0), sequences},
+      [&](OpBuilder &, Location, ValueRange range) {
+        Value width = k.sub(range[1], range[0]);
+        scf::ConditionOp::create(k, k.less(k.index(1), width), range);
+      },
+      [&](OpBuilder &, Location, ValueRange range) {
+        Value middle = k.div(k.add(range[0], range[1]), k.index(2));
+        Value first = firstSlot(k.loadIndex(offsets, middle), middle);
+        Value behind = k.less(slot, first);
+        Value low = arith::SelectOp::create(k, behind, range[0], middle);
+        Value high = arith::SelectOp::create(k, behind, middle, range[1]);
+        scf::YieldOp::create(k, ValueRange{low, high});
+      });
+  return loop.getResult(0);
+}
+
+Chunk SequenceMap::chunkAt(Value slot) {
+  Value n = find(slot);
+  Sequence sequence = at(n);
+  Value start = k.mul(k.sub(slot, sequence.firstSlot), k.index(chunk));
+  return {n, start, k.add(sequence.firstRow, start),
+          k.sub(sequence.length, start)};
+}

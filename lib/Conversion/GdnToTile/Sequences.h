@@ -1,0 +1,60 @@
+//===- Sequences.h - dense or packed sequences in a kernel ------*- C++ -*-===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GDN_LIB_CONVERSION_GDNTOTILE_SEQUENCES_H
+#define GDN_LIB_CONVERSION_GDNTOTILE_SEQUENCES_H
+
+#include "KernelBuilder.h"
+
+namespace mlir::gdn {
+
+/// Host side: N sequences of `length` tokens each, or packed ones with offsets,
+/// cut into chunks. A *slot* is the place of one chunk in a workspace or grid.
+/// Dense sequences take ceil(T / C) slots each; with offsets, sequence n starts
+/// at slot offsets[n] / C + n, which leaves room for every partial chunk and
+/// needs no table.
+struct SequencesOf {
+  Value offsets, length, sequences;
+  int64_t chunk;
+
+  /// Number of slots.
+  Value countSlots(ImplicitLocOpBuilder &host) const;
+};
+
+/// Kernel side: rows of one sequence.
+struct Sequence {
+  Value firstRow, length, firstSlot;
+};
+
+/// Kernel side: one chunk.
+struct Chunk {
+  /// Its sequence and the first token in it.
+  Value n, start;
+  /// The first row and the rows left from there in the sequence; none or fewer
+  /// for a slot between packed sequences.
+  Value row, left;
+};
+
+class SequenceMap {
+public:
+  /// Adds the arguments that it needs to the kernel.
+  SequenceMap(KernelBuilder &k, const SequencesOf &of);
+  Sequence at(Value n);
+  Chunk chunkAt(Value slot);
+
+private:
+  Value find(Value slot);
+  Value firstSlot(Value start, Value n);
+
+  KernelBuilder &k;
+  int64_t chunk;
+  Value offsets, length, sequences;
+};
+
+} // namespace mlir::gdn
+
+#endif // GDN_LIB_CONVERSION_GDNTOTILE_SEQUENCES_H

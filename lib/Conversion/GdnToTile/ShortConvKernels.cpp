@@ -1,0 +1,222 @@
+//===- ShortConvKernels.cpp - gdn.short_conv ------------------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Two kernels. `short_conv` takes the tokens from W - 1 on, whose inputs all
+// lie in x: rows are tokens, and the taps are loads shifted by a row.
+// `short_conv_edge`, one block per sequence and channel block, takes the first
+// W - 1 tokens, which read the state, and then writes the final state.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowKernels.h"
+#include "Sequences.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+namespace {
+
+// Channels of one block of the inner kernel.
+constexpr int64_t kBlockChannels = 128;
+
+/// What both kernels need.
+struct ConvPlan {
+  ShortConvOp op;
+  Value x, out, length, sequences;
+  int64_t channels, taps, stored;
+  RowShape shape;
+
+  ConvPlan(ShortConvOp op, RowShape shape)
+      : op(op), channels(cast<ShapedType>(op.getX().getType()).getDimSize(2)),
+        taps(cast<ShapedType>(op.getW().getType()).getDimSize(1)),
+        stored(cast<ShapedType>(op.getState().getType()).getDimSize(2)),
+        shape(shape) {
+    ImplicitLocOpBuilder host(op.getLoc(), op);
+    SmallVector<ReassociationIndices> groups = {{0, 1}, {2}};
+    x = memref::CollapseShapeOp::create(host, op.getX(), groups);
+    out = memref::CollapseShapeOp::create(host, op.getOut(), groups);
+    length = host.createOrFold<memref::DimOp>(op.getX(), 1);
+    sequences = host.createOrFold<memref::DimOp>(op.getState(), 0);
+  }
+
+  SequencesOf getSequences() const {
+    Value offsets = const_cast<ShortConvOp &>(op).getOffsets();
+    return {offsets, length, sequences, shape.rows};
+  }
+  int64_t channelBlocks() const {
+    return llvm::divideCeil(channels, shape.cols);
+  }
+};
+
+/// Loads shared by both kernels.
+class ConvKernel {
+public:
+  ConvKernel(ConvPlan &plan, StringRef name)
+      : plan(plan),
+        k(plan.op, name, plan.shape.getKernelAttr(plan.op.getContext())),
+        sequences(k, plan.getSequences()) {
+    x = k.argument(plan.x);
+    w = k.argument(plan.op.getW());
+    if (plan.op.getBias())
+      bias = k.argument(plan.op.getBias());
+    out = k.argument(plan.out);
+    Value blocks = k.index(plan.channelBlocks());
+    channel = k.mul(k.rem(k.blockId(), blocks), k.index(plan.shape.cols));
+    rest = k.div(k.blockId(), blocks);
+    channelsLeft = k.sub(k.index(plan.channels), channel);
+  }
+
+  /// One value per channel.
+  Value tap(int64_t i) {
+    return k.loadF32({w, {channel, k.index(i)}, {0}, {channelsLeft}}, row());
+  }
+  Value start() {
+    if (!bias)
+      return k.constant(0.0);
+    return k.loadF32({bias, {channel}, {0}, {channelsLeft}}, row());
+  }
+  Shape2 row() const { return {1, plan.shape.cols}; }
+
+  ConvPlan &plan;
+  KernelBuilder k;
+  SequenceMap sequences;
+  Value x, w, bias, out, channel, channelsLeft, rest;
+};
+
+} // namespace
+
+static void buildInnerKernel(ConvPlan &plan) {
+  ConvKernel kernel(plan, "short_conv");
+  KernelBuilder &k = kernel.k;
+  Chunk chunk = kernel.sequences.chunkAt(kernel.rest);
+  Value skipped = k.index(plan.taps - 1);
+  Value rows = k.sub(chunk.left, skipped);
+  auto guarded = scf::IfOp::create(k, k.less(k.index(0), rows));
+  {
+    OpBuilder::InsertionGuard guard(k);
+    k.setInsertionPointToStart(guarded.thenBlock());
+    auto access = [&](Value memref, int64_t shift) -> Access {
+      return {memref,
+              {k.add(chunk.row, k.index(shift)), kernel.channel},
+              {0, 1},
+              {rows, kernel.channelsLeft}};
+    };
+    Value y = kernel.start();
+    for (int64_t i = 0; i < plan.taps; ++i)
+      y = k.fadd(y, k.fmul(kernel.tap(i),
+                           k.loadF32(access(kernel.x, i),
+                                     {plan.shape.rows, plan.shape.cols})));
+    y = activate(k, plan.op.getActivation(), y);
+    Type type = cast<MemRefType>(plan.out.getType()).getElementType();
+    k.store(k.convert(y, type), access(kernel.out, plan.taps - 1));
+  }
+  ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
+  Value blocks = arith::ConstantIndexOp::create(host, plan.channelBlocks());
+  k.launch(host.createOrFold<arith::MulIOp>(
+      plan.getSequences().countSlots(host), blocks));
+}
+
+namespace {
+
+/// The edge kernel: inputs by their position p in the sequence, those before it
+/// from the state.
+class EdgeKernel : public ConvKernel {
+public:
+  EdgeKernel(ConvPlan &plan) : ConvKernel(plan, "short_conv_edge") {
+    state = k.argument(plan.op.getState());
+    sequence = sequences.at(rest);
+  }
+
+  void build() {
+    // All reads of the old state stand in front of the first write.
+    SmallVector<Value> next;
+    for (int64_t s = 0; s < plan.stored; ++s)
+      next.push_back(finalInput(s));
+    SmallVector<Value> outputs;
+    for (int64_t t = 0; t < plan.taps - 1; ++t)
+      outputs.push_back(output(t));
+    for (auto [t, y] : llvm::enumerate(outputs))
+      k.store(y, {out,
+                  {k.add(sequence.firstRow, k.index(t)), channel},
+                  {1},
+                  {boundIf(k.less(k.index(t), sequence.length))}});
+    Type type = cast<MemRefType>(state.getType()).getElementType();
+    for (auto [s, value] : llvm::enumerate(next))
+      k.store(k.convert(value, type),
+              {state, {rest, channel, k.index(s)}, {1}, {channelsLeft}});
+    ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
+    Value blocks = arith::ConstantIndexOp::create(host, plan.channelBlocks());
+    k.launch(host.createOrFold<arith::MulIOp>(plan.sequences, blocks));
+  }
+
+private:
+  // The channel bound, or none where `condition` does not hold.
+  Value boundIf(Value condition) {
+    return arith::SelectOp::create(k, condition, channelsLeft, k.index(0));
+  }
+
+  Value inputAt(Value position, Value condition) {
+    return k.loadF32({x,
+                      {k.add(sequence.firstRow, position), channel},
+                      {1},
+                      {boundIf(condition)}},
+                     row());
+  }
+
+  // Column s of the final state: the input at position length - S + s, which
+  // for short sequences is a column of the old state.
+  Value finalInput(int64_t s) {
+    Value column = k.add(sequence.length, k.index(s));
+    Value isOld = k.less(column, k.index(plan.stored));
+    Value isNew = k.less(k.index(plan.stored - 1), column);
+    Value old = k.loadF32(
+        {state, {rest, channel, column}, {1}, {boundIf(isOld)}}, row());
+    return k.fadd(old, inputAt(k.sub(column, k.index(plan.stored)), isNew));
+  }
+
+  Value output(int64_t t) {
+    Value isToken = k.less(k.index(t), sequence.length);
+    Value y = start();
+    for (int64_t i = 0; i < plan.taps; ++i) {
+      int64_t position = t - plan.taps + 1 + i;
+      Value input =
+          position < 0
+              ? k.loadF32({state,
+                           {rest, channel, k.index(plan.stored + position)},
+                           {1},
+                           {channelsLeft}},
+                          row())
+              : inputAt(k.index(position), isToken);
+      y = k.fadd(y, k.fmul(tap(i), input));
+    }
+    y = activate(k, plan.op.getActivation(), y);
+    Type type = cast<MemRefType>(plan.out.getType()).getElementType();
+    return k.convert(y, type);
+  }
+
+  Value state;
+  Sequence sequence;
+};
+
+} // namespace
+
+LogicalResult mlir::gdn::buildShortConvKernels(ShortConvOp op) {
+  if (failed(verifyRowsForm(op)))
+    return failure();
+  auto type = cast<MemRefType>(op.getX().getType());
+  int64_t channels = std::min(type.getDimSize(2), kBlockChannels);
+  ConvPlan inner(op, RowShape(channels, type.getElementType()));
+  buildInnerKernel(inner);
+  ConvPlan edge(op, RowShape::singleRow(type.getElementType()));
+  EdgeKernel(edge).build();
+  return success();
+}
