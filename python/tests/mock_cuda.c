@@ -1,0 +1,106 @@
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A stand-in for libcuda: host memory, two devices, and a log of the calls with
+// their arguments as the driver would see them. See test_driver.py.
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef uintptr_t handle;
+
+static char text[1 << 16];
+static size_t used;
+static handle stack[8];
+static int depth;
+static int failing;
+
+static int logged(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  used += vsnprintf(text + used, sizeof text - used, format, arguments);
+  va_end(arguments);
+  int status = failing;
+  failing = 0;
+  return status;
+}
+
+const char *mock_log(void) { return text; }
+void mock_reset(void) { used = 0, text[0] = 0; }
+void mock_fail(int status) { failing = status; }
+
+int cuInit(unsigned flags) { return flags; }
+int cuDeviceGetCount(int *count) { return *count = 2, 0; }
+int cuDeviceGet(int *device, int ordinal) { return *device = ordinal + 70, ordinal >= 2 ? 101 : 0; }
+int cuDeviceGetName(char *name, int size, int device) { return snprintf(name, size, "mock %d", device), 0; }
+int cuDriverGetVersion(int *version) { return *version = 13000, 0; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+  return *value = device < 70 ? -1 : attribute == 75 ? 9 : attribute == 76 ? 0 : -1, 0;
+}
+int cuDevicePrimaryCtxRetain(handle *context, int device) {
+  *context = 0xC0FFEE0000000000u + device - 70;
+  return logged("retain %d\n", device - 70);
+}
+int cuCtxGetCurrent(handle *context) { return *context = depth ? stack[depth - 1] : 0, 0; }
+int cuCtxGetDevice(int *device) { return *device = (int)(stack[depth - 1] & 0xFF), 0; }
+int cuCtxPushCurrent_v2(handle context) { return stack[depth++] = context, logged("push %d\n", (int)(context & 0xFF)); }
+int cuCtxPopCurrent_v2(handle *context) { return *context = stack[--depth], logged("pop\n"); }
+
+int cuModuleLoadDataEx(handle *module, const char *ptx, unsigned count, int *options, void **values) {
+  if (strstr(ptx, "nonsense") && count == 2 && options[0] == 5 && options[1] == 6) {
+    snprintf(values[0], (size_t)values[1], "ptxas error: line 4: nonsense");
+    return 218;
+  }
+  *module = 0xABCD00000001u;
+  return logged("load %zu bytes\n", strlen(ptx));
+}
+int cuModuleUnload(handle module) { return logged("unload %zx\n", module); }
+int cuModuleGetFunction(handle *function, handle module, const char *name) {
+  *function = module + strlen(name);
+  return strcmp(name, "absent") ? 0 : 500;
+}
+int cuFuncSetAttribute(handle function, int attribute, int value) {
+  return logged("attribute %d of %zx = %d\n", attribute, function, value);
+}
+int cuLaunchKernel(handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, handle stream, void **parameters, void **extra) {
+  logged("launch %zx grid %u %u %u block %u %u %u shared %u stream %zx extra %p:", function, gx, gy, gz, bx, by, bz,
+         shared, stream, (void *)extra);
+  for (int i = 0; i < 3; ++i)
+    logged(" %lld", (long long)*(int64_t *)parameters[i]);
+  logged("\n");
+  return gx ? 0 : 1;
+}
+
+int cuMemAlloc_v2(uint64_t *pointer, size_t size) {
+  if (size > 1u << 30)
+    return 2;
+  return *pointer = (uint64_t)(uintptr_t)aligned_alloc(256, (size + 255) / 256 * 256), logged("allocate %zu\n", size);
+}
+int cuMemFree_v2(uint64_t pointer) { return free((void *)(uintptr_t)pointer), logged("free\n"); }
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, handle stream) {
+  return memcpy(to, (void *)(uintptr_t)from, size), logged("read %zu in %zx\n", size, stream);
+}
+int cuMemcpyHtoDAsync_v2(uint64_t to, void *from, size_t size, handle stream) {
+  return memcpy((void *)(uintptr_t)to, from, size), logged("write %zu in %zx\n", size, stream);
+}
+int cuStreamSynchronize(handle stream) { return logged("synchronize %zx\n", stream); }
+int cuStreamIsCapturing(handle stream, int *status) { return *status = stream == 0x77, 0; }
+int cuStreamWaitEvent(handle stream, handle event, unsigned flags) {
+  return logged("wait %zx for %zx %u\n", stream, event, flags);
+}
+int cuEventCreate(handle *event, unsigned flags) { return *event = 0xE000000000u + flags, 0; }
+int cuEventRecord(handle event, handle stream) { return logged("record %zx in %zx\n", event, stream); }
+int cuEventDestroy_v2(handle event) { return logged("destroy %zx\n", event); }
+int cuPointerGetAttribute(int *value, int attribute, uint64_t pointer) {
+  return *value = attribute == 9 && pointer > UINT32_MAX, 0;
+}
+
+int cuGetErrorName(int status, const char **name) {
+  *name = status == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : status == 218 ? "CUDA_ERROR_INVALID_PTX" : "CUDA_ERROR_MOCK";
+  return status == 999 ? (*name = NULL, 1) : 0;
+}
+int cuGetErrorString(int status, const char **string) { return *string = "text", 0; }
