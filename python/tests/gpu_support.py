@@ -12,6 +12,7 @@ Environment:
 
 import dataclasses
 import functools
+import importlib
 import os
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,6 +21,19 @@ import pytest
 import gdn
 from gdn import build
 from gdn import compile as compiler
+
+
+class Lazy:
+    """A module that is imported at its first use, so that compile-only runs do not need it."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __getattr__(self, attribute):
+        return getattr(importlib.import_module(self._name), attribute)
+
+
+torch, F, oracle_torch = Lazy("torch"), Lazy("torch.nn.functional"), Lazy("oracle_torch")
 
 COMPILE_ONLY = os.environ.get("GDN_COMPILE_ONLY")
 F32 = os.environ.get("GDN_F32", "tf32")
@@ -125,8 +139,6 @@ class Problem:
 
 
 def torch_type(dtype):
-    import torch
-
     return {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "i32": torch.int32, "i64": torch.int64}[
         dtype
     ]
@@ -138,9 +150,6 @@ def normalised(x):
 
 def inputs(p, seed=0):
     """Device tensors of a problem: drawn in float32 on the host, then rounded."""
-    import torch
-    import torch.nn.functional as F
-
     generator = torch.Generator().manual_seed(seed)
 
     def normal(*shape):
@@ -173,15 +182,11 @@ def inputs(p, seed=0):
 
 def poison(shape, dtype):
     """A tensor of NaN."""
-    import torch
-
     return torch.full(shape, float("nan"), dtype=torch_type(dtype), device=DEVICE)
 
 
 def run(kernel, x, o=None, poisoned=True, **options):
     """o and the final state; x is left as it was. Outputs and workspaces start as NaN."""
-    import torch
-
     state = x["state"].clone()
     if o is None:
         o = torch.full_like(x["v"], float("nan"))
@@ -197,16 +202,12 @@ def run(kernel, x, o=None, poisoned=True, **options):
 
 def expected(p, x):
     """The oracle on the same (rounded) inputs."""
-    import oracle_torch
-
     arguments = {name: value.double() if value.is_floating_point() else value for name, value in x.items()}
     return oracle_torch.recurrence(**arguments, scale=p.scale, state_layout=p.layout)
 
 
 def check(p, got, want, label="", correlated=False, factor=1.0, state_factor=None):
     """Both results of one run against the oracle, with the limits for p's element type."""
-    import oracle_torch
-
     suffix = " correlated" if correlated else ""
     kind = arithmetic(p.dtype)
     oracle_torch.check(f"o{label}", got[0], want[0], "o" + suffix, kind, factor)

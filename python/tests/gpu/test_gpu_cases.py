@@ -17,6 +17,7 @@ from gdn.compile import CompileError
 from gpu_support import (
     DEVICE,
     F32,
+    F,
     Problem,
     arithmetic,
     check,
@@ -24,8 +25,10 @@ from gpu_support import (
     inputs,
     load,
     normalised,
+    oracle_torch,
     run,
     same_bits,
+    torch,
     torch_type,
 )
 
@@ -33,14 +36,10 @@ CHUNKS = [16, 32, 64]
 
 
 def normal(shape, seed=0):
-    import torch
-
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
 def uniform(shape, low, high, seed=0):
-    import torch
-
     return torch.empty(shape).uniform_(low, high, generator=torch.Generator().manual_seed(seed))
 
 
@@ -53,9 +52,6 @@ def put(x, dtype="f32"):
 
 @pytest.mark.parametrize("tokens", [200, 4096])
 def test_d01_zero_gates_are_no_gates(tokens):
-    import torch
-
-    import oracle_torch
 
     p = Problem("gated_delta", B=2, T=tokens, Hqk=2, Hv=2)
     gated, plain = load(p.text(), p.but(model="delta").text())
@@ -74,8 +70,6 @@ def test_d01_zero_gates_are_no_gates(tokens):
 
 
 def test_d01_equal_channel_gates_are_a_head_gate():
-    import oracle_torch
-
     p = Problem("gated_delta", T=193, dtype="f32")
     head, channel = load(p.text(), p.but(model="kda").text())
     x = inputs(p)
@@ -93,8 +87,6 @@ def test_d01_equal_channel_gates_are_a_head_gate():
 @pytest.mark.parametrize("dtype", ["bf16", "f16"])
 @pytest.mark.parametrize("chunk", CHUNKS)
 def test_d02_lookup_table(chunk, dtype):
-    import torch
-
     p = Problem("gated_delta", T=64, Hqk=1, Hv=1, dtype=dtype, chunk=chunk, scale=1.0)
     (kernel,) = load(p.text())
     x = inputs(p)
@@ -116,9 +108,6 @@ def test_d02_lookup_table(chunk, dtype):
 @pytest.mark.parametrize("model", ["gated_delta", "kda", "ssd", "gla"])
 @pytest.mark.parametrize(("dtype", "tokens"), [("f16", 75), ("bf16", 333)])
 def test_d03_strong_decay(model, dtype, tokens, initial):
-    import torch
-    import torch.nn.functional as F
-
     p = Problem(model, B=2, T=tokens, Hqk=4, Hv=4, dtype=dtype)
     (kernel,) = load(p.text())
     x = inputs(p)
@@ -137,8 +126,6 @@ def test_d03_strong_decay(model, dtype, tokens, initial):
 
 @pytest.mark.parametrize("model", ["gated_delta", "ssd", "kda", "gla", "gdn2"])
 def test_d04_reset(model):
-    import torch
-
     p = Problem(model, T=130, Hqk=2, Hv=2)
     (kernel,) = load(p.text())
     x = inputs(p)
@@ -157,8 +144,6 @@ def test_d04_reset(model):
 
 
 def test_d05_decay():
-    import torch
-
     p = Problem("gated_delta", T=1000, Hqk=1, Hv=1, K=16, V=16)
     prefill, step = load(p.text(), p.but(T=1, static=True).text())
     x = inputs(p)
@@ -181,9 +166,6 @@ def test_d05_decay():
 @pytest.mark.parametrize("beta", [1.0, 1.9])
 @pytest.mark.parametrize("gates", ["none", "random"])
 def test_d06_equal_keys(gates, beta, dtype):
-    import torch
-
-    import oracle_torch
 
     p = Problem("gated_delta", Hqk=2, Hv=2, dtype=dtype)
     (kernel,) = load(p.text())
@@ -235,7 +217,6 @@ BEHIND = 70
 @pytest.mark.parametrize("model", ["ssd", "delta", "gated_delta", "kda", "gdn2"])
 def test_d08_every_length(model, chunk):
     """Rows behind T are NaN in every input and must stay untouched in the output."""
-    import torch
 
     p = Problem(model, V=128, chunk=chunk)
     (kernel,) = load(p.text())
@@ -292,8 +273,6 @@ def test_d09_ragged_batch():
 @pytest.mark.parametrize(("key_heads", "heads"), [(16, 48), (16, 32), (16, 64), (2, 8)])
 @pytest.mark.parametrize("model", ["gated_delta", "kda"])
 def test_d13_groups(model, key_heads, heads):
-    import oracle_torch
-
     p = Problem(model, T=130, Hqk=key_heads, Hv=heads, K=128, V=128)
     grouped, repeated = load(p.text(), p.but(Hqk=heads).text())
     x = inputs(p)
@@ -351,8 +330,6 @@ def test_d14_head_sizes_of_steps(K, V):
 
 
 def test_d14_halves_of_v():
-    import torch
-
     p = Problem("gated_delta", T=75, K=64, V=128)
     whole, half = load(p.text(), p.but(V=64).text())
     x = inputs(p)
@@ -366,8 +343,6 @@ def test_d14_halves_of_v():
 
 
 def test_d14_zero_key_channels():
-    import torch.nn.functional as F
-
     narrow = Problem("gated_delta", T=75, K=100, V=64, scale=0.1)
     wide = narrow.but(K=128)
     small, large = load_or_refusal(narrow, wide.text())
@@ -403,8 +378,6 @@ def test_d15_layouts_are_transposes(state_dtype, sizes):
 
 @pytest.mark.parametrize("model", ["gated_delta", "kda"])
 def test_d16_large_states(model):
-    import torch
-
     p = Problem(model, T=40, Hqk=1, Hv=1, K=128, V=128)
     (kernel,) = load(p.text())
     x = inputs(p)
@@ -419,8 +392,6 @@ def test_d16_large_states(model):
 
 
 def test_d19_refusals_before_any_launch():
-    import torch
-
     p = Problem("gated_delta", B=2, T=40)
     packed = p.but(B=1, starts=(0, 10, 40))
     kernel, packed_kernel = load(p.text(), packed.text())
@@ -463,8 +434,6 @@ def test_d19_growth_is_computed(model):
 
 
 def gate_inputs():
-    import torch
-
     rates = torch.tensor([-math.inf, -20.0, 0.0, math.log(16.0)])
     values = torch.tensor([-100.0, -20.0, 0.0, 20.0, 20.001, 100.0])
     a = values[None, :, None].expand(1, 6, 4).contiguous() - 1.0
@@ -472,8 +441,6 @@ def gate_inputs():
 
 
 def test_d21_softplus_gates():
-    import torch
-
     (kernel,) = load(build.gate(1, 6, 4))
     a, rates, bias = gate_inputs()
     g = torch.full((1, 6, 4), math.nan, device=DEVICE)
@@ -488,8 +455,6 @@ def test_d21_softplus_gates():
 
 
 def test_d21_softplus_has_no_jump():
-    import torch
-
     (kernel,) = load(build.gate(1, 4096, 1, bias=False))
     a = torch.linspace(19.9, 20.1, 4096, device=DEVICE).view(1, -1, 1)
     g = torch.empty_like(a)
@@ -500,8 +465,6 @@ def test_d21_softplus_has_no_jump():
 
 
 def test_d21_bounded_gates():
-    import torch
-
     (kernel,) = load(build.gate(1, 6, 4, lower_bound=-5.0))
     a, _, bias = gate_inputs()
     rates = torch.tensor([-20.0, 0.0, 20.0, 20.0], device=DEVICE)
@@ -519,7 +482,6 @@ def test_d21_bounded_gates():
 @pytest.mark.large
 def test_d25_many_states():
     """4200 states of 2 MiB: offsets above 2^31 elements."""
-    import torch
 
     p = Problem("gated_delta", B=4200, T=1, Hqk=16, Hv=32, K=128, V=128, static=True)
     (kernel,) = load(p.text())
@@ -540,7 +502,6 @@ def test_d25_many_states():
 @pytest.mark.large
 def test_d25_many_tokens():
     """131077 tokens of 128 heads: offsets above 2^31 elements."""
-    import torch
 
     p = Problem("gated_delta", T=131077, Hqk=128, Hv=128, K=128, V=128)
     (kernel,) = load(p.text())
@@ -562,7 +523,6 @@ def test_d25_many_tokens():
     check(p, (o[:, -64:], state), expected(p, end))
     start = {name: value if name == "state" else value[:, :64].contiguous() for name, value in x.items()}
     want_o, _ = expected(p, start)
-    import oracle_torch
 
     oracle_torch.check("the first rows", o[:, :64], want_o, "o", "bf16")
     assert torch.isfinite(o).all()
@@ -583,7 +543,6 @@ def test_d25_many_documents():
 
 def test_no_device_error_is_left():
     """The driver reports errors of earlier kernels here at the latest."""
-    import torch
 
     load()
     torch.cuda.synchronize()

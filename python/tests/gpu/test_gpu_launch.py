@@ -9,12 +9,11 @@ import pytest
 import gdn
 from gdn import DeviceArray
 from gdn.compile import Compiled
-from gpu_support import DEVICE, Problem, check, expected, inputs, load, run, same_bits
+from gpu_support import DEVICE, Problem, check, expected, inputs, load, run, same_bits, torch
 
 
 def problem(**changes):
     """Inputs, destination and the right result of a small prefill."""
-    import torch
 
     p = Problem("gated_delta", B=2, T=100).but(**changes)
     (kernel,) = load(p.text())
@@ -39,7 +38,6 @@ def test_gradient_leaves_are_accepted():
 
 def test_other_stream_and_order():
     """The launch goes to torch's current stream, behind the work already in it."""
-    import torch
 
     p, kernel, x, o = problem()
     want = expected(p, x)
@@ -57,8 +55,6 @@ def test_other_stream_and_order():
 
 
 def test_given_stream():
-    import torch
-
     p, kernel, x, o = problem()
     want = expected(p, x)
     torch.cuda.synchronize()
@@ -69,8 +65,6 @@ def test_given_stream():
 
 
 def test_graph_with_other_contents():
-    import torch
-
     p, kernel, x, o = problem(B=1, T=512, starts=(0, 512, 512, 512))
     stream = torch.cuda.Stream()
     initial = x["state"].clone()
@@ -90,8 +84,6 @@ def test_graph_with_other_contents():
 
 
 def test_capture_without_preparation_is_refused():
-    import torch
-
     p = Problem("gated_delta", B=2, T=100)
     (kernel,) = load(p.text())
     if not any(kernel.workspace_bytes(**inputs(p), o=torch.empty_like(inputs(p)["v"]))):
@@ -106,7 +98,6 @@ def test_capture_without_preparation_is_refused():
 
 def test_two_threads():
     """Each thread works in its own stream with one kernel object."""
-    import torch
 
     p, kernel, x, _ = problem()
     want = run(kernel, x)
@@ -133,8 +124,6 @@ def test_two_threads():
 
 
 def test_second_device():
-    import torch
-
     p, kernel, x, o = problem()
     if torch.cuda.device_count() < 2:
         pytest.skip("one device only")
@@ -152,7 +141,6 @@ def test_second_device():
 
 def test_own_arrays_need_no_library():
     """DeviceArray in and out by bytes; torch only makes the data and the comparison."""
-    import torch
 
     p, kernel, x, _ = problem()
     want = run(kernel, x)
@@ -186,8 +174,6 @@ class ThroughDLPack:
 
 
 def test_dlpack_of_torch():
-    import torch
-
     p, kernel, x, o = problem()
     want = run(kernel, x)
     kernel(**{name: ThroughDLPack(value) for name, value in x.items()}, o=ThroughDLPack(o))
@@ -197,10 +183,8 @@ def test_dlpack_of_torch():
 
 
 def test_cuda_array_interface_of_cupy():
-    import torch
-
-    cupy = pytest.importorskip("cupy", reason="cupy is not installed")
     p, kernel, x, _ = problem(dtype="f16")
+    cupy = pytest.importorskip("cupy", reason="cupy is not installed")
     want = run(kernel, x)
     arrays = {name: cupy.asarray(value.cpu().numpy()) for name, value in x.items()}
     arrays["o"] = cupy.zeros(x["v"].shape, "f2")

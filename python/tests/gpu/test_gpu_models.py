@@ -4,7 +4,7 @@
 
 import pytest
 
-from gpu_support import DEVICE, MODELS, Problem, check, expected, inputs, load, run, same_bits
+from gpu_support import DEVICE, MODELS, Problem, check, expected, inputs, load, run, same_bits, torch
 
 DTYPES = ["bf16", "f16", "f32"]
 
@@ -123,7 +123,6 @@ def test_same_bits_again(model):
 
 def test_the_example():
     """Qwen3.5-35B-A3B at T 8192, from the model's projections."""
-    import torch
 
     from gdn import build
 
