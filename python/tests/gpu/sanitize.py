@@ -38,60 +38,133 @@ MODELS = {
 }
 
 
+class Recurrence:
+    """One gdn.recurrence; `dynamic` leaves B and T open in the IR."""
+
+    def __init__(self, model, B, T, Hqk, Hv, K, V, dtype="bf16", dynamic=True, starts=None, layout="v_first"):
+        self.model, self.sizes, self.dtype = MODELS[model], (B, T, Hqk, Hv, K, V), dtype
+        self.dynamic, self.starts, self.layout = dynamic, starts, layout
+
+    def text(self):
+        B, T, *rest = self.sizes
+        return build.recurrence(
+            None if self.dynamic and not self.starts else B,
+            None if self.dynamic else T,
+            *rest,
+            **self.model,
+            dtype=self.dtype,
+            offsets="i32" if self.starts else None,
+            state_layout=self.layout,
+        )
+
+    def inputs(self, normal):
+        B, T, Hqk, Hv, K, V = self.sizes
+        x = {"q": ref.l2norm(normal(B, T, Hqk, K)), "k": ref.l2norm(normal(B, T, Hqk, K)), "v": normal(B, T, Hv, V)}
+        gate = self.model.get("gate")
+        if gate:
+            x["gate"] = -ref.softplus(normal(B, T, Hv, *((K,) if gate == "channel" else ())))
+        if self.model.get("beta"):
+            x["beta"] = ref.sigmoid(normal(B, T, Hv))
+        if self.model.get("erase_write"):
+            x["erase"], x["write"] = ref.sigmoid(normal(B, T, Hv, K)), ref.sigmoid(normal(B, T, Hv, V))
+        if self.starts:
+            x["offsets"] = np.array(self.starts, np.int32)
+        matrix = (K, V) if self.layout == "k_first" else (V, K)
+        x["state"] = normal(len(self.starts) - 1 if self.starts else B, Hv, *matrix)
+        return x
+
+    def expected(self, x):
+        o, state = ref.recurrence(**x, state_layout=self.layout)
+        return {"o": o, "state": state}
+
+
+class Layer:
+    """The example's chain: l2norm of q and k, gate, recurrence."""
+
+    dtype = "bf16"
+
+    def text(self):
+        return build.delta_rule_layer(1, None, 1, 2, 32, 32)
+
+    def inputs(self, normal):
+        x = {name: normal(1, 70, 1, 32) for name in ("q", "k")}
+        x.update(v=normal(1, 70, 2, 32), a=normal(1, 70, 2), A_log=normal(2), dt_bias=normal(2))
+        x.update(beta=ref.sigmoid(normal(1, 70, 2)), state=normal(1, 2, 32, 32))
+        return x
+
+    def expected(self, x):
+        y = dict(x)
+        y["gate"] = ref.gate(y.pop("a"), y.pop("A_log"), y.pop("dt_bias"))
+        y["q"], y["k"] = ref.l2norm(x["q"]), ref.l2norm(x["k"])
+        o, state = ref.recurrence(**y)
+        return {"o": o, "state": state}
+
+
+class Conv:
+    dtype = "bf16"
+    starts = (0, 0, 2, 37, 37)
+
+    def text(self):
+        return build.short_conv(1, None, 40, 4, offsets="i32", bias=True, weight_dtype="f32", state_dtype="f32")
+
+    def inputs(self, normal):
+        return {
+            "x": normal(1, 37, 40),
+            "w": normal(40, 4),
+            "bias": normal(40),
+            "offsets": np.array(self.starts, np.int32),
+            "state": normal(4, 40, 3),
+        }
+
+    def expected(self, x):
+        y, state = ref.short_conv(**x, act="silu")
+        return {"y": y, "state": state}
+
+
+class Norm:
+    dtype = "bf16"
+
+    def text(self):
+        return build.gated_rms_norm((None, 5, 48), weight_dtype="f32")
+
+    def inputs(self, normal):
+        return {"x": normal(7, 5, 48), "z": normal(7, 5, 48), "w": normal(48)}
+
+    def expected(self, x):
+        return {"y": ref.gated_rms_norm(**x)}
+
+
 def runs():
-    """Name -> (model, B, T, Hqk, Hv, K, V, options, starts)."""
     cases = {}
     for model in MODELS:
-        cases[f"{model}_chunks"] = (model, 1, 75, 1, 2, 64, 32, {"dynamic": True}, None)
-        cases[f"{model}_step"] = (model, 2, 2, 1, 2, 64, 32, {}, None)
-    starts = (0, 0, 5, 70, 70)
+        cases[f"{model}_chunks"] = Recurrence(model, 1, 75, 1, 2, 64, 32)
+        cases[f"{model}_step"] = Recurrence(model, 2, 2, 1, 2, 64, 32, dynamic=False)
     for model in ("gated_delta", "kda"):
-        options = {"offsets": "i32", "state_layout": "k_first", "dynamic": True}
-        cases[f"{model}_packed"] = (model, 1, 70, 1, 2, 32, 48, options, starts)
-        cases[f"{model}_f32"] = (model, 1, 40, 1, 1, 32, 32, {"dtype": "f32", "dynamic": True}, None)
-    cases["wide"] = ("gated_delta", 1, 70, 1, 1, 128, 128, {"dtype": "f16", "dynamic": True}, None)
-    cases["odd_sizes"] = ("gated_delta", 1, 33, 1, 1, 60, 20, {"dynamic": True}, None)
+        cases[f"{model}_packed"] = Recurrence(model, 1, 70, 1, 2, 32, 48, starts=(0, 0, 5, 70, 70), layout="k_first")
+        cases[f"{model}_f32"] = Recurrence(model, 1, 40, 1, 1, 32, 32, dtype="f32")
+    cases["wide"] = Recurrence("gated_delta", 1, 70, 1, 1, 128, 128, dtype="f16")
+    cases["odd_sizes"] = Recurrence("gated_delta", 1, 33, 1, 1, 60, 20)
+    cases.update(layer=Layer(), conv=Conv(), norm=Norm())
     return cases
 
 
-def text(case):
-    model, B, T, Hqk, Hv, K, V, options, starts = case
-    options = dict(options)
-    dynamic = options.pop("dynamic", False)
-    batch = B if starts or not dynamic else None
-    return build.recurrence(batch, None if dynamic else T, Hqk, Hv, K, V, **MODELS[model], **options)
+# Arguments that have the element type of the case; all others are float32.
+TYPED = ("q", "k", "v", "o", "x", "z", "y")
 
 
-def inputs(case):
-    model, B, T, Hqk, Hv, K, V, options, starts = case
+def rounded_inputs(case):
     rng = np.random.default_rng(0)
-    dtype = options.get("dtype", "bf16")
-    x = {
-        "q": ref.l2norm(rng.normal(size=(B, T, Hqk, K))),
-        "k": ref.l2norm(rng.normal(size=(B, T, Hqk, K))),
-        "v": rng.normal(size=(B, T, Hv, V)),
-    }
-    x = {name: ref.rounded(value, dtype) for name, value in x.items()}
-    gate = MODELS[model].get("gate")
-    if gate:
-        x["gate"] = -ref.softplus(rng.normal(size=(B, T, Hv) + ((K,) if gate == "channel" else ())))
-    if MODELS[model].get("beta"):
-        x["beta"] = ref.sigmoid(rng.normal(size=(B, T, Hv)))
-    if MODELS[model].get("erase_write"):
-        x["erase"] = ref.sigmoid(rng.normal(size=(B, T, Hv, K)))
-        x["write"] = ref.sigmoid(rng.normal(size=(B, T, Hv, V)))
-    if starts:
-        x["offsets"] = np.array(starts, np.int32)
-    matrix = (K, V) if options.get("state_layout") == "k_first" else (V, K)
-    x["state"] = rng.normal(size=(len(starts) - 1 if starts else B, Hv, *matrix))
-    return {name: value if value.dtype == np.int32 else value.astype(np.float32) for name, value in x.items()}
+    x = case.inputs(lambda *shape: rng.normal(size=shape))
+    for name in x:
+        if name != "offsets":
+            x[name] = ref.rounded(x[name], case.dtype if name in TYPED else "f32")
+    return x
 
 
 def on_device(name, value, dtype):
     if name == "offsets":
         return DeviceArray.from_bytes(value, value.shape, "i32")
-    if name not in ("q", "k", "v", "o"):
-        dtype = "f32"
+    dtype = dtype if name in TYPED else "f32"
     raw = {"bf16": ref.to_bf16_bits, "f16": np.float16, "f32": np.float32}[dtype](value)
     return DeviceArray.from_bytes(np.ascontiguousarray(raw), value.shape, dtype)
 
@@ -103,16 +176,20 @@ def on_host(array):
 
 
 def run(case, kernel):
-    model, B, T, Hqk, Hv, K, V, options, starts = case
-    dtype = options.get("dtype", "bf16")
-    x = inputs(case)
-    arrays = {name: on_device(name, value, dtype) for name, value in x.items()}
-    arrays["o"] = on_device("o", np.full(x["v"].shape, np.nan, np.float32), dtype)
+    """Error of each result by name, all within their limits."""
+    x = rounded_inputs(case)
+    want = case.expected(x)
+    arrays = {name: on_device(name, value, case.dtype) for name, value in x.items()}
+    for name, value in want.items():
+        if name not in arrays:
+            arrays[name] = on_device(name, np.full(value.shape, np.nan), case.dtype)
     kernel(**arrays)
-    o, state = ref.recurrence(**x, state_layout=options.get("state_layout", "v_first"))
-    kind = "tf32" if dtype == "f32" else dtype
-    errors = ref.check("o", on_host(arrays["o"]), o, "o", kind)
-    return errors[0], ref.check("state", on_host(arrays["state"]), state, "state", kind, tokens=False)[0]
+    arithmetic = "tf32" if case.dtype == "f32" else case.dtype
+    errors = {}
+    for name, value in want.items():
+        kind = "state" if name == "state" else "o"
+        errors[name] = ref.check(name, on_host(arrays[name]), value, kind, arithmetic, tokens=name == "o")[0]
+    return errors
 
 
 def main():
@@ -129,13 +206,14 @@ def main():
     for name in options.names or cases:
         start = time.time()
         try:
-            compiled = compiler.compile(text(cases[name]), target)
+            compiled = compiler.compile(cases[name].text(), target)
             if options.compile_only:
                 compiled.save(options.compile_only)
                 print(f"{name}: compiled", flush=True)
                 continue
             errors = run(cases[name], gdn.Kernel(compiled))
-            print(f"{name}: o {errors[0]:.1e}, state {errors[1]:.1e}, {time.time() - start:.1f} s", flush=True)
+            shown = ", ".join(f"{result} {error:.1e}" for result, error in errors.items())
+            print(f"{name}: {shown}, {time.time() - start:.1f} s", flush=True)
         except (AssertionError, gdn.CompileError, gdn.CudaError) as error:
             failed += 1
             print(f"{name}: FAILED: {error}", flush=True)
