@@ -122,15 +122,18 @@ void PrepareKernel::allocateTiles() {
     eraseTile = k.tile({c, kp}, f32);
 }
 
-// The gates of the chunk in log2 units, summed; rows behind the end hold 0 and
-// repeat the last sum.
+// The summed gates of the chunk: one per head in log2 units, those per channel
+// in natural units, as gdn_tile.scores takes them. Rows behind the end hold 0
+// and repeat the last sum.
 void PrepareKernel::loadGate(Value head) {
   bool perChannel = plan.gateKind == GateKind::Channel;
   Shape2 shape{perChannel ? c : 1, perChannel ? kp : c};
   k.copyIn(perChannel ? rowsOf(gate, head) : columnOf(gate, head), gateTile);
   Value raw = k.load(whole(k, gateTile), shape);
-  Value clamped = k.fmax(raw, k.constant(kMinGate));
-  k.store(k.fmul(clamped, k.constant(kLog2E)), whole(k, gateTile));
+  Value value = k.fmax(raw, k.constant(kMinGate));
+  if (!perChannel)
+    value = k.fmul(value, k.constant(kLog2E));
+  k.store(value, whole(k, gateTile));
   gdn_tile::CumsumOp::create(k, gateTile);
 }
 
@@ -202,13 +205,13 @@ void PrepareKernel::buildChannelGate(Value head) {
   loadGate(head);
   Value sums = k.load(whole(k, gateTile), {c, kp});
   Value last = k.load({gateTile, {k.index(c - 1), zero}, {1}, {}}, {1, kp});
-  k.store(k.exp2(last),
-          {decay, {slot, head, zero}, {2}, {k.index(plan.keySize)}});
-  Value grown = k.exp2(sums);
+  auto exp = [&](Value x) { return k.exp2(k.fmul(x, k.constant(kLog2E))); };
+  k.store(exp(last), {decay, {slot, head, zero}, {2}, {k.index(plan.keySize)}});
+  Value grown = exp(sums);
   Value scale = k.constant(plan.op.getScaleValue());
   writeKeys(k.fmul(k.fmul(k.convert(qRows, f32), scale), grown), decayedQ,
             head);
-  Value rest = k.exp2(k.fsub(last, sums));
+  Value rest = exp(k.fsub(last, sums));
   writeKeys(k.fmul(k.convert(kRows, f32), rest), restK, head);
   gdn_tile::ScoresOp::create(k, qTile, kTile, gateTile, matrix,
                              /*strict=*/false);

@@ -42,6 +42,14 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
          << getKernel() << "'";
 }
 
+void LaunchOp::getEffects(Effects &effects) {
+  for (OpOperand &operand : getArgsMutable())
+    if (isa<MemRefType>(operand.get().getType())) {
+      addRead(effects, operand);
+      addWrite(effects, operand);
+    }
+}
+
 //===----------------------------------------------------------------------===//
 // Copies
 //===----------------------------------------------------------------------===//

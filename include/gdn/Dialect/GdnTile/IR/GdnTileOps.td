@@ -20,6 +20,7 @@ class GdnTile_Op<string mnemonic, list<Trait> traits = []>
     : Op<GdnTile_Dialect, mnemonic, traits>;
 
 def GdnTile_LaunchOp : GdnTile_Op<"launch", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "run a tile program on a one-dimensional grid";
   let description = [{

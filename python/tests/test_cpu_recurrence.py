@@ -1,0 +1,169 @@
+# Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The recurrence on the host, by each path of gdn-to-cpu, against the float64 oracle.
+
+`loops` is the scalar lowering, `linalg` the chunkwise level 1, `tile` the GPU's tile
+programs run block by block: the mathematics of every GPU kernel without a GPU.
+"""
+
+import functools
+import re
+
+import numpy as np
+import pytest
+from cpu_support import Library, merge, read, store
+
+from gdn import build, reference
+
+PATHS = ("loops", "linalg", "tile")
+MODELS = {
+    "linear": {},
+    "ssd": {"gate": "head"},
+    "gla": {"gate": "channel"},
+    "delta": {"beta": True},
+    "gated_delta": {"gate": "head", "beta": True},
+    "kda": {"gate": "channel", "beta": True},
+    "gdn2": {"gate": "channel", "erase_write": True},
+}
+# Sizes: GVA, K != V, both padded on the GPU in one of the forms, ragged T.
+FORMS = {
+    "c16": dict(T=37, K=16, V=24, chunk=16),
+    "c32": dict(T=75, K=24, V=16, chunk=32, state_layout="k_first"),
+    "c64": dict(T=130, K=32, V=40, chunk=64, B=2),
+    "packed": dict(T=69, K=16, V=16, chunk=16, offsets=(0, 0, 5, 5, 68, 69, 69)),
+    "short": dict(T=1, K=16, V=8, chunk=16, B=2),
+    "empty": dict(T=0, K=16, V=8, chunk=16),
+    "dynamic": dict(T=33, K=16, V=16, chunk=32, B=2, dynamic=True, state_layout="k_first"),
+    "packed_dynamic": dict(T=41, K=16, V=16, chunk=32, offsets=(0, 40, 40, 41), dynamic=True),
+    "step": dict(T=3, K=24, V=20, phases="step", B=2),
+    "step_k": dict(T=3, K=20, V=24, phases="step", state_layout="k_first", state_dtype="bf16"),
+    "step_packed": dict(T=9, K=64, V=8, phases="step", offsets=(0, 1, 1, 6, 9), dynamic=True),
+}
+HQK, HV = 2, 4
+
+
+def schedule(path, form):
+    if path == "loops":
+        return None
+    if path == "linalg":
+        return build.schedule("fused", form.get("chunk", 16), form["V"])
+    if form.get("phases") == "step":
+        return build.schedule("step", 16, 8)
+    # Two blocks of values where V allows it, and the pipelined copies' mark.
+    return build.schedule("split", form["chunk"], 16, 2)
+
+
+def function(path, model, form_name, dtype):
+    form = FORMS[form_name]
+    dynamic = form.get("dynamic")
+    offsets = form.get("offsets")
+    return build.recurrence(
+        None if dynamic and not offsets else form.get("B", 1),
+        None if dynamic else form["T"],
+        HQK,
+        HV,
+        form["K"],
+        form["V"],
+        N=None if dynamic or offsets is None else len(offsets) - 1,
+        offsets=None if offsets is None else "i32",
+        dtype=dtype,
+        state_dtype=form.get("state_dtype", "f32"),
+        state_layout=form.get("state_layout", "v_first"),
+        schedule=schedule(path, form),
+        name=name(model, form_name),
+        **MODELS[model],
+    )
+
+
+def name(model, form):
+    return f"{model}_{form}"
+
+
+@functools.lru_cache(maxsize=None)
+def library(path, model, dtype):
+    return Library(merge([function(path, model, form, dtype) for form in FORMS]), path)
+
+
+def inputs(model, form, dtype, seed):
+    """Stored operands by name: keys of norm 1, real gates with resets, beta up to 2."""
+    rng = np.random.default_rng(seed)
+    B, T, K, V = form.get("B", 1), form["T"], form["K"], form["V"]
+    options = MODELS[model]
+
+    def unit(shape):
+        x = rng.standard_normal(shape)
+        return x / np.sqrt(np.sum(x * x, axis=-1, keepdims=True) + 1e-6)
+
+    x = {
+        "q": store(unit((B, T, HQK, K)), dtype),
+        "k": store(unit((B, T, HQK, K)), dtype),
+        "v": store(rng.standard_normal((B, T, HV, V)), dtype),
+    }
+    if options.get("gate"):
+        shape = (B, T, HV) + ((K,) if options["gate"] == "channel" else ())
+        gate = -np.exp(rng.uniform(-6, 1, shape))
+        gate[rng.random(shape) < 0.03] = -80.0
+        x["gate"] = store(gate, "f32")
+    if options.get("beta"):
+        x["beta"] = store(rng.uniform(0, 2, (B, T, HV)), "f32")
+    if options.get("erase_write"):
+        x["erase"] = store(rng.uniform(0, 1, (B, T, HV, K)), "f32")
+        x["write"] = store(rng.uniform(0, 1, (B, T, HV, V)), "f32")
+    if form.get("offsets"):
+        x["offsets"] = store(form["offsets"], "i32")
+    N = len(form["offsets"]) - 1 if form.get("offsets") else B
+    matrix = (K, V) if form.get("state_layout") == "k_first" else (V, K)
+    x["state"] = store(rng.standard_normal((N, HV) + matrix), form.get("state_dtype", "f32"))
+    return x
+
+
+def expected(form, dtype, x):
+    types = {"q": dtype, "k": dtype, "v": dtype, "state": form.get("state_dtype", "f32"), "offsets": "i32"}
+    values = {key: read(value, types.get(key, "f32")) for key, value in x.items()}
+    return reference.recurrence(**values, state_layout=form.get("state_layout", "v_first"))
+
+
+@pytest.mark.parametrize("dtype", ("f32", "bf16"))
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("path", PATHS)
+def test_recurrence(path, model, dtype):
+    run = library(path, model, dtype)
+    failures = []
+    for form_name, form in FORMS.items():
+        x = inputs(model, form, dtype, seed=len(form_name))
+        want_o, want_state = expected(form, dtype, x)
+        operands = {key: value.copy() for key, value in x.items()}
+        state = operands.pop("state")
+        o = store(np.full(want_o.shape, np.nan), dtype)
+        run(name(model, form_name), [*operands.values(), o, state])
+        state_type = form.get("state_dtype", "f32")
+        arithmetic = "bf16" if dtype == "bf16" and path != "loops" else dtype
+        try:
+            # Keys of 16 to 40 channels overlap far more than at the 64 and more that
+            # the limits are made for.
+            reference.check("o", read(o, dtype), want_o, "o", arithmetic, factor=2)
+            state_arithmetic = "bf16" if state_type == "bf16" else arithmetic
+            reference.check("state", read(state, state_type), want_state, "state", state_arithmetic, factor=2, tokens=False)
+        except AssertionError as error:
+            failures.append(f"{form_name}: {error}")
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_empty_sequences_keep_their_state(path):
+    form = FORMS["packed"]
+    x = inputs("gated_delta", form, "bf16", seed=1)
+    operands = {key: value.copy() for key, value in x.items()}
+    o = store(np.full(operands["v"].shape, np.nan, np.float32), "bf16")
+    state = operands.pop("state")
+    library(path, "gated_delta", "bf16")(name("gated_delta", "packed"), [*operands.values(), o, state])
+    lengths = np.diff(form["offsets"])
+    for n, length in enumerate(lengths):
+        same = np.array_equal(state[n], x["state"][n])
+        assert same == (length == 0), f"sequence {n} of length {length}"
+
+
+def test_forms_are_named_apart():
+    names = [name(model, form) for model in MODELS for form in FORMS]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"\w+", text) for text in names)
