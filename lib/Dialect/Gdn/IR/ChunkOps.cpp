@@ -37,25 +37,27 @@ LogicalResult ScoresOp::verify() {
       failed(verifyStaticDim(*this, "x", getX(), 1, "head size")) ||
       failed(verifySameShape(*this, "y", getY(), "x", getX())) ||
       failed(verifyElementType(*this, "y", getY(), "x", getX())) ||
+      failed(verifyStaticDim(*this, "y", getY(), 1, "head size")) ||
       failed(verifyRank(*this, "out", getOut(), 2)) ||
       failed(verifyF32(*this, "out", getOut())))
     return failure();
-  for (int64_t dim = 0; dim < 2; ++dim)
-    if (failed(
-            verifyDimSize(*this, "out", getOut(), dim, sizeOf(getX(), 0), "C")))
+  SmallVector<NamedDim> chunk{{"x", getX(), 0},
+                              {"y", getY(), 0},
+                              {"out", getOut(), 0},
+                              {"out", getOut(), 1}};
+  if (Value gate = getGate()) {
+    if (rankOf(gate) != 1 && rankOf(gate) != 2)
+      return emitOpError("expects 'gate' to be [C] or [C, K], but its shape "
+                         "is ")
+             << shapeToString(gate);
+    if (failed(verifyF32(*this, "gate", gate)))
       return failure();
-  Value gate = getGate();
-  if (!gate)
-    return success();
-  if (rankOf(gate) != 1 && rankOf(gate) != 2)
-    return emitOpError("expects 'gate' to be [C] or [C, K], but its shape is ")
-           << shapeToString(gate);
-  if (failed(verifyF32(*this, "gate", gate)) ||
-      failed(verifyDimSize(*this, "gate", gate, 0, sizeOf(getX(), 0), "C")))
-    return failure();
-  if (rankOf(gate) == 2)
-    return verifyDimSize(*this, "gate", gate, 1, sizeOf(getX(), 1), "K");
-  return success();
+    if (rankOf(gate) == 2 &&
+        failed(verifyDimSize(*this, "gate", gate, 1, sizeOf(getX(), 1), "K")))
+      return failure();
+    chunk.push_back({"gate", gate, 0});
+  }
+  return verifyEqualSizes(*this, "C", chunk);
 }
 
 LogicalResult TriInverseOp::verify() {
@@ -64,7 +66,9 @@ LogicalResult TriInverseOp::verify() {
       failed(verifyRank(*this, "x", getX(), 2)) ||
       failed(verifyStaticDim(*this, "x", getX(), 0, "C")) ||
       failed(verifyDimSize(*this, "x", getX(), 1, sizeOf(getX(), 0), "C")) ||
-      failed(verifySameShape(*this, "out", getOut(), "x", getX())))
+      failed(verifySameShape(*this, "out", getOut(), "x", getX())) ||
+      failed(verifyStaticDim(*this, "out", getOut(), 0, "C")) ||
+      failed(verifyStaticDim(*this, "out", getOut(), 1, "C")))
     return failure();
   return verifyF32(*this, "out", getOut());
 }

@@ -30,12 +30,21 @@ static LogicalResult verifyRows(Operation *op, Value x) {
   return verifyStaticDim(op, "x", x, rankOf(x) - 1, "row size");
 }
 
+// Checks that `value` has the shape and element type of x, and a static last
+// size.
+static LogicalResult verifyLikeRows(Operation *op, StringRef name, Value value,
+                                    Value x) {
+  if (failed(verifySameShape(op, name, value, "x", x)) ||
+      failed(verifyElementType(op, name, value, "x", x)))
+    return failure();
+  return verifyStaticDim(op, name, value, rankOf(x) - 1, "row size");
+}
+
 static LogicalResult verifyEps(Operation *op, const APFloat &eps) {
-  if (eps.isNegative() || !eps.isFinite())
-    return op->emitOpError("expects 'eps' to be finite and at least 0, but it "
-                           "is ")
+  if (eps.isNegative())
+    return op->emitOpError("expects 'eps' to be at least 0, but it is ")
            << eps.convertToDouble();
-  return success();
+  return verifyFinite(op, "eps", eps);
 }
 
 //===----------------------------------------------------------------------===//
@@ -45,8 +54,7 @@ static LogicalResult verifyEps(Operation *op, const APFloat &eps) {
 LogicalResult L2NormOp::verify() {
   if (failed(verifyDestinationStyle(*this)) ||
       failed(verifyRows(*this, getX())) ||
-      failed(verifySameShape(*this, "out", getOut(), "x", getX())) ||
-      failed(verifyElementType(*this, "out", getOut(), "x", getX())))
+      failed(verifyLikeRows(*this, "out", getOut(), getX())))
     return failure();
   return verifyEps(*this, getEps());
 }
@@ -87,15 +95,18 @@ LogicalResult GateOp::verify() {
     return emitOpError("expects 'a' to be [B, T, Hv] or [B, T, Hv, K], but its "
                        "shape is ")
            << shapeToString(getA());
-  for (int64_t dim = 2; dim < rank; ++dim)
-    if (failed(verifyStaticDim(*this, "a", getA(), dim,
-                               dim == 2 ? "number of heads" : "head size")))
+  if (failed(verifySameShape(*this, "out", getOut(), "a", getA())))
+    return failure();
+  for (int64_t dim = 2; dim < rank; ++dim) {
+    StringRef sizeName = dim == 2 ? "number of heads" : "head size";
+    if (failed(verifyStaticDim(*this, "a", getA(), dim, sizeName)) ||
+        failed(verifyStaticDim(*this, "out", getOut(), dim, sizeName)))
       return failure();
+  }
   if (failed(verifyRank(*this, "A_log", getALog(), 1)) ||
       failed(verifyDimSize(*this, "A_log", getALog(), 0, sizeOf(getA(), 2),
                            "Hv")) ||
       failed(verifyF32(*this, "A_log", getALog())) ||
-      failed(verifySameShape(*this, "out", getOut(), "a", getA())) ||
       failed(verifyF32(*this, "out", getOut())))
     return failure();
   if (Value bias = getBias()) {
@@ -126,6 +137,7 @@ LogicalResult ShortConvOp::verify() {
       failed(verifyRank(*this, "x", getX(), 3)) ||
       failed(verifyStaticDim(*this, "x", getX(), 2, "channels D")) ||
       failed(verifySameShape(*this, "out", getOut(), "x", getX())) ||
+      failed(verifyStaticDim(*this, "out", getOut(), 2, "channels D")) ||
       failed(verifyElementType(*this, "out", getOut(), "x", getX())) ||
       failed(verifyRank(*this, "w", getW(), 2)) ||
       failed(verifyF32Or(*this, "w", getW(), "x", getX())) ||
@@ -143,12 +155,15 @@ LogicalResult ShortConvOp::verify() {
       return failure();
   int64_t taps = sizeOf(getW(), 1), stored = sizeOf(getState(), 2);
   if (ShapedType::isDynamic(stored) || stored < taps - 1)
-    return emitOpError("expects 'state' to hold at least W - 1 = ")
+    return emitOpError("expects 'state' to hold a static number of at least "
+                       "W - 1 = ")
            << taps - 1 << " inputs per channel, but its shape is "
            << shapeToString(getState());
-  if (getOffsets() && failed(verifyOffsets(*this, getOffsets(), "x", getX())))
+  FailureOr<int64_t> batch =
+      verifyEqualSizes(*this, "B", {{"x", getX(), 0}, {"out", getOut(), 0}});
+  if (failed(batch))
     return failure();
-  return verifyNumSequences(*this, getState(), getOffsets(), getX());
+  return verifySequences(*this, getState(), getOffsets(), *batch);
 }
 
 //===----------------------------------------------------------------------===//
@@ -159,11 +174,10 @@ LogicalResult GatedRMSNormOp::verify() {
   if (failed(verifyDestinationStyle(*this)) ||
       failed(verifyRows(*this, getX())))
     return failure();
-  for (auto [name, value] :
-       {std::pair<StringRef, Value>{"z", getZ()}, {"out", getOut()}})
-    if (failed(verifySameShape(*this, name, value, "x", getX())) ||
-        failed(verifyElementType(*this, name, value, "x", getX())))
-      return failure();
+  if (failed(verifyLikeRows(*this, "z", getZ(), getX())) ||
+      failed(verifyLikeRows(*this, "out", getOut(), getX())) ||
+      failed(verifySameShape(*this, "out", getOut(), "z", getZ())))
+    return failure();
   if (failed(verifyRank(*this, "w", getW(), 1)) ||
       failed(verifyF32Or(*this, "w", getW(), "x", getX())) ||
       failed(verifyDimSize(*this, "w", getW(), 0,

@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace mlir::gdn;
@@ -44,6 +45,9 @@ mlir::gdn::verifyDestinationStyle(DestinationStyleOpInterface op) {
     if (op->getNumResults() != 0)
       return op->emitOpError("expects no results on memrefs, but has ")
              << op->getNumResults();
+    if (op.getNumDpsInits() == 2 && op.getDpsInits()[0] == op.getDpsInits()[1])
+      return op->emitOpError(
+          "expects two different memrefs as 'outs' operands");
     return success();
   }
   if (op->getNumResults() != op.getNumDpsInits())
@@ -68,11 +72,27 @@ LogicalResult mlir::gdn::verifyRank(Operation *op, StringRef name, Value value,
 LogicalResult mlir::gdn::verifyDimSize(Operation *op, StringRef name,
                                        Value value, int64_t dim, int64_t size,
                                        StringRef sizeName) {
-  if (sizesMatch(shaped(value).getDimSize(dim), size))
+  if (shaped(value).getDimSize(dim) == size)
     return success();
   return op->emitOpError() << "expects dimension " << dim << " of '" << name
                            << "' to be " << sizeName << " = " << size
                            << ", but its shape is " << shapeToString(value);
+}
+
+FailureOr<int64_t> mlir::gdn::verifyEqualSizes(Operation *op,
+                                               StringRef sizeName,
+                                               ArrayRef<NamedDim> dims) {
+  int64_t common = ShapedType::kDynamic;
+  for (auto [name, value, dim] : dims) {
+    int64_t size = shaped(value).getDimSize(dim);
+    if (ShapedType::isDynamic(size))
+      continue;
+    if (ShapedType::isDynamic(common))
+      common = size;
+    if (size != common)
+      return verifyDimSize(op, name, value, dim, common, sizeName);
+  }
+  return common;
 }
 
 LogicalResult mlir::gdn::verifySameShape(Operation *op, StringRef name,
@@ -145,8 +165,8 @@ LogicalResult mlir::gdn::verifyF32(Operation *op, StringRef name, Value value) {
                            << "' to be f32, but they are " << type;
 }
 
-LogicalResult mlir::gdn::verifyOffsets(Operation *op, Value offsets,
-                                       StringRef batchedName, Value batched) {
+static LogicalResult verifyOffsets(Operation *op, Value offsets,
+                                   int64_t batch) {
   if (failed(verifyRank(op, "offsets", offsets, 1)))
     return failure();
   ShapedType type = shaped(offsets);
@@ -159,30 +179,38 @@ LogicalResult mlir::gdn::verifyOffsets(Operation *op, Value offsets,
   if (type.getDimSize(0) == 0)
     return op->emitOpError("expects 'offsets' to have N + 1 >= 1 entries, but "
                            "its shape is 0");
-  int64_t batch = shaped(batched).getDimSize(0);
   if (!sizesMatch(batch, 1))
-    return op->emitOpError()
-           << "expects B = 1 with 'offsets' (packed sequences), but the shape "
-              "of '"
-           << batchedName << "' is " << shapeToString(batched);
+    return op->emitOpError("expects B = 1 with 'offsets' (packed sequences), "
+                           "but B is ")
+           << batch;
   return success();
 }
 
-LogicalResult mlir::gdn::verifyNumSequences(Operation *op, Value state,
-                                            Value offsets, Value batched) {
-  int64_t states = shaped(state).getDimSize(0);
-  int64_t expected = shaped(batched).getDimSize(0);
+LogicalResult mlir::gdn::verifySequences(Operation *op, Value state,
+                                         Value offsets, int64_t batch) {
+  int64_t expected = batch;
   if (offsets) {
+    if (failed(verifyOffsets(op, offsets, batch)))
+      return failure();
     expected = shaped(offsets).getDimSize(0);
     if (!ShapedType::isDynamic(expected))
       --expected;
   }
-  if (sizesMatch(states, expected))
+  if (sizesMatch(shaped(state).getDimSize(0), expected))
     return success();
   return op->emitOpError() << "expects 'state' to hold N = " << expected
                            << " sequences ("
                            << (offsets ? "size of 'offsets' - 1" : "B")
                            << "), but its shape is " << shapeToString(state);
+}
+
+LogicalResult mlir::gdn::verifyFinite(Operation *op, StringRef name,
+                                      const APFloat &value) {
+  if (std::isfinite(static_cast<float>(value.convertToDouble())))
+    return success();
+  return op->emitOpError() << "expects '" << name
+                           << "' to be finite in float32, but it is "
+                           << value.convertToDouble();
 }
 
 void mlir::gdn::getDestinationStyleEffects(

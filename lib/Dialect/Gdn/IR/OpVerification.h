@@ -22,9 +22,21 @@ LogicalResult verifyDestinationStyle(DestinationStyleOpInterface op);
 LogicalResult verifyRank(Operation *op, StringRef name, Value value,
                          int64_t rank);
 
-/// Checks that size `dim` of `value` equals `size` (either may be dynamic).
+/// Checks that size `dim` of `value` is static and equals `size`.
 LogicalResult verifyDimSize(Operation *op, StringRef name, Value value,
                             int64_t dim, int64_t size, StringRef sizeName);
+
+/// One dimension of an operand.
+struct NamedDim {
+  StringRef name;
+  Value value;
+  int64_t dim;
+};
+
+/// Checks that all static sizes among `dims` are equal. Returns that size, or
+/// the dynamic size if there is none.
+FailureOr<int64_t> verifyEqualSizes(Operation *op, StringRef sizeName,
+                                    ArrayRef<NamedDim> dims);
 
 /// Checks that `value` has exactly the shape of `other`, dynamic sizes match
 /// everything.
@@ -46,13 +58,14 @@ LogicalResult verifyF32Or(Operation *op, StringRef name, Value value,
 
 LogicalResult verifyF32(Operation *op, StringRef name, Value value);
 
-/// offsets: rank 1, i32 or i64, with B = 1 (dimension 0 of `batched`).
-LogicalResult verifyOffsets(Operation *op, Value offsets, StringRef batchedName,
-                            Value batched);
+/// Checks offsets, if any (rank 1, i32 or i64, B = 1), and N, dimension 0 of
+/// `state`: size(offsets) - 1, or B without offsets.
+LogicalResult verifySequences(Operation *op, Value state, Value offsets,
+                              int64_t batch);
 
-/// Dimension 0 of state against N: B of `batched`, or size(offsets) - 1.
-LogicalResult verifyNumSequences(Operation *op, Value state, Value offsets,
-                                 Value batched);
+/// Checks that `value`, a float attribute, stays finite in float32, which all
+/// arithmetic is done in.
+LogicalResult verifyFinite(Operation *op, StringRef name, const APFloat &value);
 
 /// Read effects on the inputs, read and write effects on the destinations.
 void getDestinationStyleEffects(

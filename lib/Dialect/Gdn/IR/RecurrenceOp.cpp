@@ -20,7 +20,7 @@ double RecurrenceOp::getScaleValue() {
   return 1.0 / std::sqrt(static_cast<double>(getKeySize()));
 }
 
-static LogicalResult verifySequences(RecurrenceOp op) {
+static LogicalResult verifyHeads(RecurrenceOp op) {
   for (auto [name, value] : {std::pair<StringRef, Value>{"q", op.getQ()},
                              {"k", op.getK()},
                              {"v", op.getV()},
@@ -29,17 +29,15 @@ static LogicalResult verifySequences(RecurrenceOp op) {
     if (failed(verifyRank(op, name, value, 4)) ||
         failed(verifyFloat(op, name, value)))
       return failure();
-  for (auto [name, value] :
-       {std::pair<StringRef, Value>{"q", op.getQ()}, {"v", op.getV()}})
+  for (auto [name, value] : {std::pair<StringRef, Value>{"q", op.getQ()},
+                             {"k", op.getK()},
+                             {"v", op.getV()},
+                             {"out", op.getOut()}})
     if (failed(verifyStaticDim(op, name, value, 2, "number of heads")) ||
         failed(verifyStaticDim(op, name, value, 3, "head size")))
       return failure();
   if (failed(verifySameShape(op, "k", op.getK(), "q", op.getQ())) ||
-      failed(verifySameShape(op, "out", op.getOut(), "v", op.getV())) ||
-      failed(verifyDimSize(op, "v", op.getV(), 0, op.getQType().getDimSize(0),
-                           "B")) ||
-      failed(verifyDimSize(op, "v", op.getV(), 1, op.getQType().getDimSize(1),
-                           "T")))
+      failed(verifySameShape(op, "out", op.getOut(), "v", op.getV())))
     return failure();
   for (auto [name, value] : {std::pair<StringRef, Value>{"k", op.getK()},
                              {"v", op.getV()},
@@ -54,25 +52,16 @@ static LogicalResult verifySequences(RecurrenceOp op) {
   return success();
 }
 
-// Checks the first three dimensions [B, T, Hv] and the last one, if any.
+// Checks everything but B and T: dimension Hv and the last one, if any.
 static LogicalResult verifyFactor(RecurrenceOp op, StringRef name, Value value,
                                   int64_t rank, int64_t last,
                                   StringRef lastName) {
   if (failed(verifyRank(op, name, value, rank)) ||
       failed(verifyF32Or(op, name, value, "q", op.getQ())) ||
-      failed(verifyDimSize(op, name, value, 0, op.getVType().getDimSize(0),
-                           "B")) ||
-      failed(verifyDimSize(op, name, value, 1, op.getVType().getDimSize(1),
-                           "T")) ||
       failed(verifyDimSize(op, name, value, 2, op.getNumValueHeads(), "Hv")))
     return failure();
-  if (cast<ShapedType>(value.getType()).isDynamicDim(2))
-    return verifyStaticDim(op, name, value, 2, "number of heads");
-  if (rank < 4)
-    return success();
-  if (failed(verifyDimSize(op, name, value, 3, last, lastName)))
-    return failure();
-  return verifyStaticDim(op, name, value, 3, lastName);
+  return success(rank < 4 ||
+                 succeeded(verifyDimSize(op, name, value, 3, last, lastName)));
 }
 
 static LogicalResult verifyGateAndBeta(RecurrenceOp op) {
@@ -102,15 +91,36 @@ static LogicalResult verifyGateAndBeta(RecurrenceOp op) {
   return verifyFactor(op, "write", op.getWrite(), 4, op.getValueSize(), "V");
 }
 
+// Checks that all operands have one B and one T; returns B.
+static FailureOr<int64_t> verifyBatchAndTime(RecurrenceOp op) {
+  SmallVector<NamedDim> batch, time;
+  for (auto [name, value] : {std::pair<StringRef, Value>{"q", op.getQ()},
+                             {"k", op.getK()},
+                             {"v", op.getV()},
+                             {"gate", op.getGate()},
+                             {"beta", op.getBeta()},
+                             {"erase", op.getErase()},
+                             {"write", op.getWrite()},
+                             {"out", op.getOut()}})
+    if (value) {
+      batch.push_back({name, value, 0});
+      time.push_back({name, value, 1});
+    }
+  if (failed(verifyEqualSizes(op, "T", time)))
+    return failure();
+  return verifyEqualSizes(op, "B", batch);
+}
+
 LogicalResult RecurrenceOp::verify() {
-  if (failed(verifyDestinationStyle(*this)) || failed(verifySequences(*this)) ||
+  if (failed(verifyDestinationStyle(*this)) || failed(verifyHeads(*this)) ||
       failed(verifyGateAndBeta(*this)))
     return failure();
-  if (getOffsets() && failed(verifyOffsets(*this, getOffsets(), "q", getQ())))
+  FailureOr<int64_t> batch = verifyBatchAndTime(*this);
+  if (failed(batch))
     return failure();
   int64_t rows = isKFirst() ? getKeySize() : getValueSize();
   int64_t cols = isKFirst() ? getValueSize() : getKeySize();
-  if (failed(verifyNumSequences(*this, getState(), getOffsets(), getQ())) ||
+  if (failed(verifySequences(*this, getState(), getOffsets(), *batch)) ||
       failed(verifyDimSize(*this, "state", getState(), 1, getNumValueHeads(),
                            "Hv")) ||
       failed(verifyDimSize(*this, "state", getState(), 2, rows,
@@ -118,9 +128,8 @@ LogicalResult RecurrenceOp::verify() {
       failed(verifyDimSize(*this, "state", getState(), 3, cols,
                            isKFirst() ? "V (k_first)" : "K (v_first)")))
     return failure();
-  for (int64_t dim = 1; dim < 4; ++dim)
-    if (failed(verifyStaticDim(*this, "state", getState(), dim, "size")))
-      return failure();
+  if (auto scale = getScale())
+    return verifyFinite(*this, "scale", *scale);
   return success();
 }
 
