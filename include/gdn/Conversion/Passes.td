@@ -63,10 +63,12 @@ def ConvertGdnToTilePass : Pass<"convert-gdn-to-tile", "mlir::ModuleOp"> {
     | `gdn.short_conv` | `short_conv` and, for the first W - 1 tokens and the state, `short_conv_edge` |
 
     The loop over the chunks of the scan carries `gdn_tile.stages` when the schedule
-    asks for more than one stage.
+    asks for more than one stage. Sizes that must be equal and are dynamic are
+    compared by `cf.assert`.
   }];
   let dependentDialects = [
-    "mlir::arith::ArithDialect", "mlir::gdn_tile::GdnTileDialect",
+    "mlir::arith::ArithDialect", "mlir::cf::ControlFlowDialect",
+    "mlir::gdn_tile::GdnTileDialect",
     "mlir::math::MathDialect", "mlir::memref::MemRefDialect",
     "mlir::scf::SCFDialect", "mlir::vector::VectorDialect"
   ];

@@ -7,9 +7,11 @@
 
 #include "RecurrencePlan.h"
 #include "RowKernels.h"
+#include "SizeChecks.h"
 
 #include "gdn/Conversion/Passes.h"
 
+#include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -62,6 +64,7 @@ struct ConvertGdnToTilePass
         ops.push_back(op);
     });
     for (Operation *op : ops) {
+      checkDynamicSizes(op);
       LogicalResult converted =
           llvm::TypeSwitch<Operation *, LogicalResult>(op)
               .Case(convertRecurrence)

@@ -41,8 +41,10 @@
 // CHECK: gdn_tile.store %[[END]]
 
 // CHECK-LABEL: func @split(
-// CHECK: %[[T:.*]] = memref.dim
-// CHECK: %[[SLOTS:.*]] = arith.ceildivui %[[T]], %c16
+// Sizes that only run time knows.
+// CHECK: cf.assert %{{.*}}, "size of dimension 1 of 'k' must be that of dimension 1 of 'q'"
+// CHECK: cf.assert %{{.*}}, "size of dimension 1 of 'out' must be that of dimension 1 of 'q'"
+// CHECK: %[[SLOTS:.*]] = arith.ceildivui %{{.*}}, %c16
 // CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x16x16xbf16>
 // CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x2x16x16xbf16>
 // CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x16xf32>
@@ -80,6 +82,7 @@ func.func @split(
 // CHECK:   arith.mulf
 // CHECK:   gdn_tile.mma
 // CHECK-LABEL: func @channel(
+// CHECK: cf.assert %{{.*}}, "size of dimension 0 of 'state' must be that of dimension 0 of 'offsets' - 1"
 // CHECK: %[[FULL:.*]] = arith.divui
 // CHECK: arith.addi %[[FULL]]
 func.func @channel(
