@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-from cpu_function import CpuFunction
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "examples" / "qwen3_5_35b_delta_rule.mlir"
@@ -21,7 +20,7 @@ TOKENS = 8192
 LIMITS = {"o": 8e-3, "state": 1e-2}
 
 sys.path.insert(0, str(ROOT / "python"))
-from gdn import DeviceArray, compile, device_target, launch, reference  # noqa: E402
+from gdn import DeviceArray, compile, device_target, host, launch, reference  # noqa: E402
 from gdn import driver as cuda  # noqa: E402
 
 
@@ -119,17 +118,17 @@ def show(path):
     return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
 
 
-def run_cpu(table, tokens, folder):
+def run_cpu(table, tokens, path):
     start = time.perf_counter()
-    function = CpuFunction(source(tokens), "forward", folder)
-    table.row("compile for the CPU", time.perf_counter() - start, f"T = {tokens}, level 1 to LLVM")
+    library = host.Library(source(tokens), path, optimize="-O3")
+    table.row("compile for the CPU", time.perf_counter() - start, f"T = {tokens}, gdn-to-cpu{{path={path}}}")
     x = inputs(tokens)
     start = time.perf_counter()
     wanted = expected(x)
     table.row("definition in float64 (numpy)", time.perf_counter() - start, f"T = {tokens}")
     start = time.perf_counter()
-    o, state = function(*x.values())
-    table.row("run on the CPU", time.perf_counter() - start, *compare(o, state, wanted))
+    library("forward", list(x.values()))
+    table.row(f"run on the CPU, T = {tokens}", time.perf_counter() - start, *compare(x["o"], x["state"], wanted))
 
 
 def run_gpu(table, tokens):
@@ -180,13 +179,14 @@ def time_calls(call, arguments, calls=50):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokens", type=int, default=300, help="tokens of the checked runs")
+    parser.add_argument("--path", default="linalg", choices=("loops", "linalg", "tile"))
     parser.add_argument("--target", default="sm_90a", help="target of the PTX written")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "example")
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     table = Table()
     compile_example(table, arguments.target, arguments.output)
-    run_cpu(table, arguments.tokens, arguments.output)
+    run_cpu(table, arguments.tokens, arguments.path)
     run_gpu(table, arguments.tokens)
     return 1 if table.failed else 0
 

@@ -31,9 +31,8 @@ std::optional<GpuTarget> mlir::gdn::lookUpGpuTarget(StringRef name) {
 }
 
 std::string mlir::gdn::listGpuTargets() {
-  return llvm::join(llvm::map_range(kTargets,
-                                    [](const GpuTarget &target) {
-                                      return target.name.str();
-                                    }),
-                    ", ");
+  return llvm::join(
+      llvm::map_range(
+          kTargets, [](const GpuTarget &target) { return target.name.str(); }),
+      ", ");
 }

@@ -6,8 +6,8 @@ import functools
 
 import numpy as np
 import pytest
-from cpu_support import Library, merge, read, store
 
+from cpu_support import host_library, merge, read, store
 from gdn import build, reference
 
 PATHS = ("loops", "linalg", "tile")
@@ -27,9 +27,9 @@ TEXTS = {
 }
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def library(path):
-    return Library(merge([text for text, _ in TEXTS.values()]), path)
+    return host_library(merge([text for text, _ in TEXTS.values()]), path)
 
 
 def call(path, name, arrays):

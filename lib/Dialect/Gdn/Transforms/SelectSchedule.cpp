@@ -36,8 +36,7 @@ struct SplitFootprint {
   SplitFootprint(RecurrenceOp op, int64_t chunk, int64_t valueBlock,
                  int64_t stages) {
     int64_t keys = llvm::alignTo(op.getKeySize(), 16);
-    int64_t bytes =
-        op.getQType().getElementType().getIntOrFloatBitWidth() / 8;
+    int64_t bytes = op.getQType().getElementType().getIntOrFloatBitWidth() / 8;
     bool channelGate = op.hasChannelGate();
     bool copiesOfK = channelGate || op.getErase();
     int64_t keyTile = chunk * keys * bytes;
@@ -88,8 +87,8 @@ FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
   SplitFootprint least(op, 16, valueBlock, 1);
   op.emitOpError("does not fit the shared memory of ")
       << target.name << ": chunks of 16 tokens with K = " << op.getKeySize()
-      << " need " << std::max(least.prepare, least.scan) << " bytes, the limit is "
-      << target.sharedBytes;
+      << " need " << std::max(least.prepare, least.scan)
+      << " bytes, the limit is " << target.sharedBytes;
   return failure();
 }
 
