@@ -71,6 +71,11 @@ void mlir::gdn::buildGdnToCpuPipeline(OpPassManager &pm,
   // The deallocation passes refuse the local buffers of the loops and of the
   // tile programs, so they come first.
   switch (options.path) {
+  case CpuPath::Linalg:
+    buildGdnToLinalgPipeline(pm);
+    buildBufferizePipeline(pm);
+    buildDeallocatePipeline(pm);
+    break;
   case CpuPath::Loops:
     pm.addPass(createCanonicalizerPass());
     buildBufferizePipeline(pm);

@@ -7,6 +7,7 @@
 
 #include "gdn/Pipelines/Pipelines.h"
 
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 
 using namespace mlir;
@@ -22,4 +23,7 @@ void mlir::gdn::registerPipelines() {
   PassPipelineRegistration<GpuPipelineOptions>(
       "gdn-to-tile", "gdn ops to synchronous tile programs and their launches",
       buildGdnToTilePipeline);
+  PassPipelineRegistration<>("gdn-to-linalg",
+                             "gdn ops to chunkwise linalg on tensors",
+                             buildGdnToLinalgPipeline);
 }

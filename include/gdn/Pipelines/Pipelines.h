@@ -15,15 +15,16 @@ class OpPassManager;
 namespace gdn {
 
 /// How `gdn-to-cpu` computes the gdn ops.
-enum class CpuPath { Loops, Tile };
+enum class CpuPath { Loops, Linalg, Tile };
 
 struct GdnToCpuOptions : PassPipelineOptions<GdnToCpuOptions> {
   Option<CpuPath> path{
       *this, "path", llvm::cl::desc("how the gdn ops are computed"),
-      llvm::cl::init(CpuPath::Loops),
+      llvm::cl::init(CpuPath::Linalg),
       llvm::cl::values(
           clEnumValN(CpuPath::Loops, "loops",
                      "token by token with scalar loops: the reference"),
+          clEnumValN(CpuPath::Linalg, "linalg", "by chunks, vectorized"),
           clEnumValN(CpuPath::Tile, "tile",
                      "by the tile programs of a GPU, block by block"))};
   Option<std::string> target{
@@ -44,6 +45,9 @@ void buildGdnToTilePipeline(OpPassManager &pm,
 
 /// Tensors or memrefs with gdn ops to the LLVM dialect.
 void buildGdnToCpuPipeline(OpPassManager &pm, const GdnToCpuOptions &options);
+
+/// Tensors with gdn ops to chunkwise linalg on tensors.
+void buildGdnToLinalgPipeline(OpPassManager &pm);
 
 /// One-shot bufferization across functions, with identity layouts at their
 /// boundaries. Nothing is released: a function may return its arguments.

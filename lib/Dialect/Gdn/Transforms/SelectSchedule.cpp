@@ -26,6 +26,8 @@ namespace {
 constexpr int64_t kMaxStepTokens = 8;
 // Rows of the state that one decode block keeps in registers.
 constexpr int64_t kStepRows = 8;
+// Value channels of a block on the CPU.
+constexpr int64_t kMaxCpuValueBlock = 256;
 // Key channels from which the state leaves registers for short chunks only.
 constexpr int64_t kMaxKeysOfLongChunk = 128;
 
@@ -92,15 +94,27 @@ FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
   return failure();
 }
 
+int64_t largestDivisor(int64_t size, int64_t limit) {
+  int64_t divisor = std::min(size, limit);
+  while (size % divisor != 0)
+    --divisor;
+  return divisor;
+}
+
 ScheduleAttr selectCpuSchedule(RecurrenceOp op) {
-  // Short sequences would only compute padding in long chunks.
+  MLIRContext *context = op.getContext();
   int64_t tokens = op.getQType().getDimSize(1);
+  // On one core the parts of a chunk that all value blocks share are computed
+  // once when the block is large.
+  int64_t valueBlock = largestDivisor(op.getValueSize(), kMaxCpuValueBlock);
+  if (!ShapedType::isDynamic(tokens) && tokens <= kMaxStepTokens)
+    return ScheduleAttr::get(context, Phases::Step, 16, valueBlock, 1);
+  // Short sequences would only compute padding in long chunks.
   int64_t chunk = 64;
   if (!ShapedType::isDynamic(tokens))
     while (chunk > 16 && chunk >= 2 * tokens)
       chunk /= 2;
-  return ScheduleAttr::get(op.getContext(), Phases::Fused, chunk,
-                           std::min<int64_t>(128, op.getValueSize()), 1);
+  return ScheduleAttr::get(context, Phases::Fused, chunk, valueBlock, 1);
 }
 
 struct SelectSchedulePass

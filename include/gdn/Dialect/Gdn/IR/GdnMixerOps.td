@@ -12,7 +12,8 @@ include "gdn/Dialect/Gdn/IR/GdnOpBase.td"
 
 // One destination, one result.
 class Gdn_MapOp<string mnemonic, list<Trait> traits = []>
-    : Gdn_Op<mnemonic, traits> {
+    : Gdn_Op<mnemonic, traits # [
+        DeclareOpInterfaceMethods<AggregatedOpInterface, ["decomposeOperation"]>]> {
   code initDeclaration = baseDeclaration # [{
     MutableOperandRange getDpsInitsMutable() { return getOutMutable(); }
   }];
@@ -70,7 +71,9 @@ def Gdn_GateOp : Gdn_MapOp<"gate"> {
   let extraClassDeclaration = initDeclaration;
 }
 
-def Gdn_ShortConvOp : Gdn_Op<"short_conv", [AttrSizedOperandSegments]> {
+def Gdn_ShortConvOp : Gdn_Op<"short_conv", [
+    AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<AggregatedOpInterface, ["decomposeOperation"]>]> {
   let summary = "depthwise causal convolution with its state";
   let description = [{
     ```

@@ -11,7 +11,11 @@
 include "gdn/Dialect/Gdn/IR/GdnOpBase.td"
 
 def Gdn_RecurrenceOp : Gdn_Op<"recurrence", [
-    AttrSizedOperandSegments]> {
+    AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<AggregatedOpInterface, ["decomposeOperation"]>,
+    DeclareOpInterfaceMethods<TilingInterface, [
+      "getLoopIteratorTypes", "getIterationDomain", "getTiledImplementation",
+      "getResultTilePosition"]>]> {
   let summary = "delta-rule recurrence over time";
   let description = [{
     Per sequence and value head, for the tokens t in order (S is V x K; decay
@@ -53,8 +57,22 @@ def Gdn_RecurrenceOp : Gdn_Op<"recurrence", [
     call are float32 whatever the element types are; the final state is rounded
     to the state's element type once.
 
-    Tiling: batch or sequence, value head and value channel are parallel; time
-    is sequential (declared as a reduction, to be tiled in order only).
+    Tiling: the iteration domain is (sequence, value head, value channel, time).
+    The first three are parallel; time is sequential (declared as a reduction, to
+    be tiled in order only). With offsets, a tile of one sequence reads the time
+    slice [offsets[n], offsets[n + 1]) and has no offsets itself. A tile of value
+    heads lies within one group of key heads or covers whole groups.
+
+    Decomposition: the op on one block (B = Hqk = Hv = 1) and one chunk (T static)
+    becomes the chunk form, where G is the inclusive cumulative sum of the gates,
+    e and w the erase and write factors:
+
+    ```
+    X = (I + scores(e o k, k, G, strict))^-1       P = scores(scale q, k, G)
+    U = X (w o v - (e o k o exp(G)) S)             without beta, erase, write: U = v
+    o = (scale q o exp(G)) S + P U
+    S <- exp(G_C) o S + (k o exp(G_C - G))^T U     G_C: the last row of G; S is K x V here
+    ```
 
     ```mlir
     %o, %s = gdn.recurrence ins(%q, %k, %v : tensor<1x?x16x128xbf16>, tensor<1x?x16x128xbf16>, tensor<1x?x32x128xbf16>)

@@ -10,6 +10,40 @@
 
 include "mlir/Pass/PassBase.td"
 
+def GdnDecomposePass : InterfacePass<"gdn-decompose", "mlir::FunctionOpInterface"> {
+  let summary = "gdn ops to linalg";
+  let description = [{
+    Replaces every gdn op on tensors by its decomposition into linalg, scf, arith
+    and math, until none is left: a recurrence on one block and one chunk becomes
+    products, elementwise ops and chunk ops, those become linalg in turn. All
+    arithmetic is float32; the formulas stand at the ops.
+
+    It is an error at the op when one cannot be decomposed, for example a
+    recurrence that is not yet tiled.
+  }];
+  let options = [
+    ListOption<"ops", "ops", "std::string",
+               "names of the ops to decompose, such as gdn.recurrence; all when empty">
+  ];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def GdnNormalizePass : InterfacePass<"gdn-normalize", "mlir::FunctionOpInterface"> {
+  let summary = "one way to write each recurrence";
+  let description = [{
+    Writes what is implied and drops what has no effect, so that later passes
+    meet one form:
+
+    - `scale` is explicit;
+    - offsets of a single sequence are dropped (they are 0 and T);
+    - without sequences or without tokens (N = 0 or T = 0, static) the results
+      are the destinations.
+  }];
+}
+
 def GdnSelectSchedulePass : InterfacePass<"gdn-select-schedule", "mlir::FunctionOpInterface"> {
   let summary = "write #gdn.schedule on each recurrence that has none";
   let description = [{
@@ -18,7 +52,8 @@ def GdnSelectSchedulePass : InterfacePass<"gdn-select-schedule", "mlir::Function
 
     | target | phases | chunk | value_block | stages |
     |---|---|---|---|---|
-    | `cpu` | `fused` | 64, less for a shorter static T | V, at most 128 | 1 |
+    | `cpu`, static T <= 8 | `step` | 16 (not used) | the largest divisor of V up to 256 | 1 |
+    | `cpu`, else | `fused` | 64, less for a shorter static T | the largest divisor of V up to 256 | 1 |
     | GPU, static T <= 8 without offsets | `step` | 16 (not used) | 8 | 1 |
     | GPU, else | `split` | the largest of 64 (32 where K > 128), 32, 16 that fits | V rounded up to 16, at most 64 | 2, or 1 where no chunk fits with 2 |
 
@@ -28,6 +63,43 @@ def GdnSelectSchedulePass : InterfacePass<"gdn-select-schedule", "mlir::Function
   let options = [
     Option<"target", "target", "std::string", "\"cpu\"",
            "cpu, sm_80, sm_86, sm_89, sm_90a, sm_100 or sm_120">
+  ];
+}
+
+def GdnTileBlocksPass : InterfacePass<"gdn-tile-blocks", "mlir::FunctionOpInterface"> {
+  let summary = "a parallel loop over sequences, heads and value blocks";
+  let description = [{
+    Each recurrence becomes an `scf.forall` over (sequence, value head, block of
+    value channels) around a recurrence on one block: B = Hqk = Hv = 1 and V is
+    the schedule's `value_block`. A V that it does not divide gives a second loop
+    for the rest. With offsets the block is the time slice of its sequence.
+
+    It is an error when the recurrence has no schedule.
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def GdnTileChunksPass : InterfacePass<"gdn-tile-chunks", "mlir::FunctionOpInterface"> {
+  let summary = "a sequential loop over the chunks of a block";
+  let description = [{
+    Each recurrence on one block becomes an `scf.for` over time that carries out
+    and state; the body is a recurrence on `chunk` tokens (one token when
+    `phases` is `step`). Tokens left over are padded with zeros to a full chunk,
+    which is neutral: key, value, gate and beta are 0. They are handled behind
+    the loop, under a condition when T is dynamic; a T that is a multiple of the
+    chunk has no such part.
+
+    The loop carries the state as float32 and k_first, whatever the op stores,
+    so that it is rounded once and every product reads it by rows.
+
+    It is an error when the recurrence has no schedule or is not on one block.
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
   ];
 }
 

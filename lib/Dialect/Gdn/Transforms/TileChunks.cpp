@@ -1,0 +1,260 @@
+//===- TileChunks.cpp - loop over the chunks of a block -------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "gdn/Dialect/Gdn/IR/Gdn.h"
+#include "gdn/Dialect/Gdn/Transforms/Passes.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+namespace mlir::gdn {
+#define GEN_PASS_DEF_GDNTILECHUNKSPASS
+#include "gdn/Dialect/Gdn/Transforms/Passes.h.inc"
+} // namespace mlir::gdn
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+namespace {
+
+/// Rewrites one recurrence on a block.
+class ChunkTiler {
+public:
+  ChunkTiler(RecurrenceOp op, IRRewriter &b)
+      : op(op), b(b), loc(op.getLoc()),
+        chunk(op.getSchedule()->getPhases() == Phases::Step
+                  ? 1
+                  : op.getSchedule()->getChunk()) {}
+
+  void run();
+
+private:
+  bool carriesStoredState() {
+    return op.isKFirst() && op.getStateType().getElementType().isF32();
+  }
+  Value loadState();
+  Value storeState(Value state);
+  Value convertState(Value from, Value to);
+  SmallVector<Value> fullChunk(Value begin, Value out, Value state);
+  SmallVector<Value> paddedChunk(OpFoldResult begin, OpFoldResult count,
+                                 Value out, Value state);
+  SmallVector<Value> restOfTime(OpFoldResult begin, OpFoldResult count,
+                                Value out, Value state);
+  /// `value` at times [begin, begin + count), or null.
+  Value timeSlice(Value value, OpFoldResult begin, OpFoldResult count);
+  Value insertTime(Value part, Value whole, OpFoldResult begin,
+                   OpFoldResult count);
+  Value padTime(Value value, OpFoldResult begin, OpFoldResult count);
+  /// The op with inputs cut by `cut`.
+  SmallVector<Value> chunkOp(function_ref<Value(Value)> cut, Value out,
+                             Value state);
+
+  RecurrenceOp op;
+  IRRewriter &b;
+  Location loc;
+  int64_t chunk;
+};
+
+} // namespace
+
+Value ChunkTiler::timeSlice(Value value, OpFoldResult begin,
+                            OpFoldResult count) {
+  if (!value)
+    return value;
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, value);
+  SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(sizes.size(), b.getIndexAttr(1));
+  offsets[1] = begin;
+  sizes[1] = count;
+  return tensor::ExtractSliceOp::create(b, loc, value, offsets, sizes, strides);
+}
+
+Value ChunkTiler::insertTime(Value part, Value whole, OpFoldResult begin,
+                             OpFoldResult count) {
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, whole);
+  SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(sizes.size(), b.getIndexAttr(1));
+  offsets[1] = begin;
+  sizes[1] = count;
+  return tensor::InsertSliceOp::create(b, loc, part, whole, offsets, sizes,
+                                       strides);
+}
+
+Value ChunkTiler::padTime(Value value, OpFoldResult begin, OpFoldResult count) {
+  if (!value)
+    return value;
+  auto type = cast<RankedTensorType>(value.getType());
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, value);
+  sizes[1] = b.getIndexAttr(chunk);
+  Value init = tensor::EmptyOp::create(b, loc, sizes, type.getElementType());
+  Value zero =
+      arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
+  Value zeros = linalg::FillOp::create(b, loc, zero, init).getResult(0);
+  Value target = timeSlice(zeros, b.getIndexAttr(0), count);
+  Value copied =
+      linalg::CopyOp::create(b, loc, timeSlice(value, begin, count), target)
+          .getResult(0);
+  return insertTime(copied, zeros, b.getIndexAttr(0), count);
+}
+
+SmallVector<Value> ChunkTiler::chunkOp(function_ref<Value(Value)> cut,
+                                       Value out, Value state) {
+  auto layout = StateLayoutAttr::get(b.getContext(), StateLayout::KFirst);
+  auto tile = RecurrenceOp::create(
+      b, loc, TypeRange{out.getType(), state.getType()}, cut(op.getQ()),
+      cut(op.getK()), cut(op.getV()), cut(op.getGate()), cut(op.getBeta()),
+      cut(op.getErase()), cut(op.getWrite()), Value(), out, state,
+      op.getScaleAttr(), layout, op.getScheduleAttr());
+  tile->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  return llvm::to_vector_of<Value>(tile->getResults());
+}
+
+SmallVector<Value> ChunkTiler::fullChunk(Value begin, Value out, Value state) {
+  OpFoldResult count = b.getIndexAttr(chunk);
+  auto cut = [&](Value value) { return timeSlice(value, begin, count); };
+  SmallVector<Value> results = chunkOp(cut, cut(out), state);
+  return {insertTime(results[0], out, begin, count), results[1]};
+}
+
+SmallVector<Value> ChunkTiler::paddedChunk(OpFoldResult begin,
+                                           OpFoldResult count, Value out,
+                                           Value state) {
+  auto type = cast<RankedTensorType>(out.getType());
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, out);
+  sizes[1] = b.getIndexAttr(chunk);
+  Value padded = tensor::EmptyOp::create(b, loc, sizes, type.getElementType());
+  SmallVector<Value> results = chunkOp(
+      [&](Value value) { return padTime(value, begin, count); }, padded, state);
+  Value copied = linalg::CopyOp::create(
+                     b, loc, timeSlice(results[0], b.getIndexAttr(0), count),
+                     timeSlice(out, begin, count))
+                     .getResult(0);
+  return {insertTime(copied, out, begin, count), results[1]};
+}
+
+SmallVector<Value> ChunkTiler::restOfTime(OpFoldResult begin,
+                                          OpFoldResult count, Value out,
+                                          Value state) {
+  if (std::optional<int64_t> size = getConstantIntValue(count)) {
+    if (*size == 0)
+      return {out, state};
+    return paddedChunk(begin, count, out, state);
+  }
+  Value zero = arith::ConstantIndexOp::create(b, loc, 0);
+  Value isLeft = arith::CmpIOp::create(
+      b, loc, arith::CmpIPredicate::sgt,
+      getValueOrCreateConstantIndexOp(b, loc, count), zero);
+  auto conditional = scf::IfOp::create(
+      b, loc, TypeRange{out.getType(), state.getType()}, isLeft,
+      /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(conditional.thenBlock());
+  scf::YieldOp::create(b, loc, paddedChunk(begin, count, out, state));
+  b.setInsertionPointToStart(conditional.elseBlock());
+  scf::YieldOp::create(b, loc, ValueRange{out, state});
+  return llvm::to_vector_of<Value>(conditional.getResults());
+}
+
+/// Copies between the stored and the carried form of the state.
+Value ChunkTiler::convertState(Value from, Value to) {
+  auto fromType = cast<RankedTensorType>(from.getType());
+  auto toType = cast<RankedTensorType>(to.getType());
+  SmallVector<AffineMap> maps(2, b.getMultiDimIdentityMap(4));
+  if (!op.isKFirst())
+    maps[0] = AffineMap::getPermutationMap(ArrayRef<unsigned>{0, 1, 3, 2},
+                                           b.getContext());
+  SmallVector<utils::IteratorType> loops(4, utils::IteratorType::parallel);
+  Type element = toType.getElementType();
+  auto convert = [&](OpBuilder &nested, Location nestedLoc, ValueRange args) {
+    Value value = args[0];
+    if (fromType.getElementTypeBitWidth() < toType.getElementTypeBitWidth())
+      value = arith::ExtFOp::create(nested, nestedLoc, element, value);
+    if (fromType.getElementTypeBitWidth() > toType.getElementTypeBitWidth())
+      value = arith::TruncFOp::create(nested, nestedLoc, element, value);
+    linalg::YieldOp::create(nested, nestedLoc, value);
+  };
+  return linalg::GenericOp::create(b, loc, toType, from, to, maps, loops,
+                                   convert)
+      .getResult(0);
+}
+
+Value ChunkTiler::loadState() {
+  if (carriesStoredState())
+    return op.getState();
+  Value init = tensor::EmptyOp::create(
+      b, loc, ArrayRef<int64_t>{1, 1, op.getKeySize(), op.getValueSize()},
+      b.getF32Type());
+  return convertState(op.getState(), init);
+}
+
+Value ChunkTiler::storeState(Value state) {
+  return carriesStoredState() ? state : convertState(state, op.getState());
+}
+
+void ChunkTiler::run() {
+  b.setInsertionPoint(op);
+  AffineExpr d0;
+  bindDims(b.getContext(), d0);
+  OpFoldResult time = tensor::getMixedSize(b, loc, op.getQ(), 1);
+  OpFoldResult full = affine::makeComposedFoldedAffineApply(
+      b, loc, d0.floorDiv(chunk) * chunk, {time});
+  OpFoldResult rest =
+      affine::makeComposedFoldedAffineApply(b, loc, d0 % chunk, {time});
+  auto loop =
+      scf::ForOp::create(b, loc, arith::ConstantIndexOp::create(b, loc, 0),
+                         getValueOrCreateConstantIndexOp(b, loc, full),
+                         arith::ConstantIndexOp::create(b, loc, chunk),
+                         ValueRange{op.getOut(), loadState()});
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    scf::YieldOp::create(b, loc,
+                         fullChunk(loop.getInductionVar(),
+                                   loop.getRegionIterArg(0),
+                                   loop.getRegionIterArg(1)));
+  }
+  SmallVector<Value> results =
+      restOfTime(full, rest, loop.getResult(0), loop.getResult(1));
+  b.replaceOp(op, {results[0], storeState(results[1])});
+}
+
+static LogicalResult verifyIsBlock(RecurrenceOp op) {
+  if (!op.getSchedule())
+    return op.emitOpError("has no schedule; run gdn-select-schedule first");
+  if (!op.hasPureTensorSemantics())
+    return op.emitOpError("can be tiled on tensors only");
+  ShapedType q = op.getQType();
+  if (op.getOffsets() || q.getDimSize(0) != 1 || q.getDimSize(2) != 1 ||
+      op.getNumValueHeads() != 1)
+    return op.emitOpError("can be tiled by chunks on one block only (B = Hqk = "
+                          "Hv = 1, no offsets), but q is ")
+           << op.getQ().getType() << " and v is " << op.getV().getType()
+           << ": run gdn-tile-blocks first";
+  return success();
+}
+
+namespace {
+
+struct TileChunksPass : gdn::impl::GdnTileChunksPassBase<TileChunksPass> {
+  void runOnOperation() override {
+    SmallVector<RecurrenceOp> ops;
+    getOperation()->walk([&](RecurrenceOp op) { ops.push_back(op); });
+    IRRewriter rewriter(&getContext());
+    for (RecurrenceOp op : ops) {
+      if (failed(verifyIsBlock(op)))
+        return signalPassFailure();
+      ChunkTiler(op, rewriter).run();
+    }
+  }
+};
+
+} // namespace
