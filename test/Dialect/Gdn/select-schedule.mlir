@@ -20,7 +20,7 @@ func.func @prefill(%q: tensor<1x?x1x128xbf16>, %b: tensor<1x?x1xf32>, %s: tensor
 }
 
 // CPU-LABEL: func @decode
-// CPU: schedule = #gdn.schedule<phases = fused, chunk = 16, value_block = 24>
+// CPU: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 24>
 // SM90-LABEL: func @decode
 // SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>
 func.func @decode(%q: tensor<4x1x1x24xf32>, %s: tensor<4x1x24x24xf32>) -> tensor<4x1x1x24xf32> {
@@ -49,4 +49,13 @@ func.func @by_hand(%q: tensor<1x?x1x16xbf16>, %s: tensor<1x1x16x16xf32>) -> tens
       {schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 16>}
       -> tensor<1x?x1x16xbf16>, tensor<1x1x16x16xf32>
   return %0#0 : tensor<1x?x1x16xbf16>
+}
+
+// A value block on the CPU divides V.
+// CPU-LABEL: func @wide
+// CPU: schedule = #gdn.schedule<phases = fused, chunk = 32, value_block = 200>
+func.func @wide(%q: tensor<1x20x1x16xf32>, %v: tensor<1x20x1x400xf32>, %s: tensor<1x1x400x16xf32>) -> tensor<1x20x1x400xf32> {
+  %0:2 = gdn.recurrence ins(%q, %q, %v : tensor<1x20x1x16xf32>, tensor<1x20x1x16xf32>, tensor<1x20x1x400xf32>)
+      outs(%v, %s : tensor<1x20x1x400xf32>, tensor<1x1x400x16xf32>) -> tensor<1x20x1x400xf32>, tensor<1x1x400x16xf32>
+  return %0#0 : tensor<1x20x1x400xf32>
 }
