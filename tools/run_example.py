@@ -138,7 +138,7 @@ def run_gpu(table, tokens):
             raise cuda.CudaError("no CUDA device")
         target = device_target()
     except cuda.CudaError as error:
-        print(f"{'run on the GPU':34} {'-':>8}  skipped: {error}")
+        print(f"{'run on the GPU':34} {'-':>8}  skipped: {str(error).split(' (')[0]}")
         return
     x = inputs(tokens)
     wanted = expected(x)
