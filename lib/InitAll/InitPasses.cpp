@@ -7,6 +7,7 @@
 
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/Gdn/Transforms/Passes.h"
+#include "gdn/Dialect/GdnTile/Transforms/Passes.h"
 #include "gdn/InitAll.h"
 #include "gdn/Pipelines/Pipelines.h"
 
@@ -15,6 +16,7 @@
 void mlir::gdn::registerPasses() {
   registerGdnConversionPasses();
   registerGdnTransformsPasses();
+  gdn_tile::registerGdnTileTransformsPasses();
   registerPipelines();
 }
 

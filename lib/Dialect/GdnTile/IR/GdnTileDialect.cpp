@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -71,6 +72,14 @@ LogicalResult KernelAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 GdnTileDialect::verifyOperationAttribute(Operation *op,
                                          NamedAttribute attribute) {
+  if (attribute.getName() == kStagesAttrName) {
+    auto stages = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (!isa<scf::ForOp>(op) || !stages || !stages.getType().isInteger(64) ||
+        stages.getInt() < 1)
+      return op->emitOpError() << "'" << kStagesAttrName
+                               << "' must be a positive i64 on an scf.for";
+    return success();
+  }
   if (attribute.getName() != kKernelAttrName)
     return success();
   auto func = dyn_cast<FunctionOpInterface>(op);

@@ -34,6 +34,10 @@ namespace mlir::gdn_tile {
 /// Name of the attribute that marks a function as a tile program.
 constexpr llvm::StringLiteral kKernelAttrName = "gdn_tile.kernel";
 
+/// Name of the attribute of a loop that says how many tiles each of its copies
+/// may fill ahead, for gdn-tile-pipeline-copies.
+constexpr llvm::StringLiteral kStagesAttrName = "gdn_tile.stages";
+
 /// The kernel attribute of a function, or null.
 inline KernelAttr getKernelAttr(Operation *func) {
   return func->getAttrOfType<KernelAttr>(kKernelAttrName);

@@ -39,7 +39,9 @@ def GdnTile_Dialect : Dialect {
     Without tokens a tile program is an ordinary sequential program over vectors
     and memrefs: `convert-gdn-tile-to-vector` runs it on the CPU. Asynchrony is in
     SSA: an asynchronous copy returns a token, `gdn_tile.wait` takes it.
-    Barriers are inserted by one pass, `gdn-tile-insert-barriers`.
+    Barriers are inserted by one pass, `gdn-tile-insert-barriers`. The attribute
+    `gdn_tile.stages = n` on an `scf.for` asks `gdn-tile-pipeline-copies` to run its
+    copies n - 1 iterations ahead.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;

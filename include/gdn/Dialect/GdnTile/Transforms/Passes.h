@@ -1,5 +1,4 @@
-//===- Passes.h - gdn_tile passes ------------------------------------*- C++
-//-*-===//
+//===- Passes.h - gdn_tile passes -------------------------------*- C++ -*-===//
 //
 // Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,7 +8,7 @@
 #ifndef GDN_DIALECT_GDNTILE_TRANSFORMS_PASSES_H
 #define GDN_DIALECT_GDNTILE_TRANSFORMS_PASSES_H
 
-#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace mlir::gdn_tile {

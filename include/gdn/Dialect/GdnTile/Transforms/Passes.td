@@ -10,4 +10,102 @@
 
 include "mlir/Pass/PassBase.td"
 
+def GdnTileInsertBarriersPass
+    : Pass<"gdn-tile-insert-barriers", "::mlir::func::FuncOp"> {
+  let summary = "insert the barriers that shared memory needs";
+  let description = [{
+    Before: tile programs without barriers, synchronous or pipelined. After: the same
+    with `gdn_tile.barrier` where shared memory is read behind a write, written
+    behind a read or written behind a write since the last barrier. Any two
+    accesses may be of different threads. Functions that are no tile programs stay as they
+    are.
+
+    * A barrier stands as late as possible, in front of the op that needs it;
+      one that only the first iteration of a loop needs stands in front of
+      the loop. The state at the head of a loop is that of its entry joined with that of its end.
+    * An asynchronous copy needs its tile free of readers when it is issued and
+      has written it at the `gdn_tile.wait`; readers need a barrier behind the wait.
+    * All stages of an allocation count as one tile unless their numbers are different
+      constants.
+    * Global memory is not looked at: a tile program does not read what another thread
+      of the block wrote there.
+
+    Conditions of `scf.if` and `scf.while` and bounds of `scf.for` are the same in all threads of a
+    block, so barriers may stand inside.
+
+    Errors: shared memory that is not a `memref.alloc` of the function; an op with unknown
+    effects on shared memory.
+
+    ```mlir
+    gdn_tile.copy_in %k[%i, %c0] dims [0, 1] to %tile : ...
+    %r = gdn_tile.mma %a, %tile : ...
+    ```
+
+    becomes
+
+    ```mlir
+    gdn_tile.copy_in %k[%i, %c0] dims [0, 1] to %tile : ...
+    gdn_tile.barrier
+    %r = gdn_tile.mma %a, %tile : ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::gdn_tile::GdnTileDialect"];
+}
+
+def GdnTilePipelineCopiesPass
+    : Pass<"gdn-tile-pipeline-copies", "::mlir::func::FuncOp"> {
+  let summary = "copy the tiles of later iterations while this one computes";
+  let description = [{
+    Before: `scf.for` with `gdn_tile.stages = n`, n >= 2, and synchronous copies in its
+    body. After: the copies are asynchronous and run n - 1 iterations ahead, into n
+    buffers per tile; the attribute is gone. A group of copies that would
+    belong to an iteration behind the last has no valid rows, so loops of any
+    length, also of none, read nothing that they did not read before.
+
+    Each iteration waits for its group, issues the group n - 1 iterations
+    ahead into the buffers that the previous iteration has read, and then does its work. So
+    `gdn-tile-insert-barriers` needs one barrier for all of them.
+
+    A copy qualifies if
+
+    * it stands at the top level of the loop and does not convert elements;
+    * its indices and bounds follow from the induction variable and from values outside, by
+      ops without side effects and `memref.load`s from memory that the loop
+      does not write;
+    * the loop does not write its source;
+    * its tile is a `memref.alloc` that no other copy fills and that is used only behind
+      the copy in the same iteration.
+
+    Other copies stay synchronous. A remark tells if no copy of a loop qualifies.
+
+    ```mlir
+    scf.for %i = %c0 to %n step %c64 {
+      gdn_tile.copy_in %k[%i, %c0] dims [0, 1] to %tile : ...
+      %r = gdn_tile.mma %a, %tile : ...
+    } {gdn_tile.stages = 2}
+    ```
+
+    becomes
+
+    ```mlir
+    %t0 = gdn_tile.copy_in %k[%c0, %c0] ... valid(...) to %stage0 : ... -> !gdn_tile.token
+    %g0 = gdn_tile.join %t0
+    %e:2 = scf.for %i = %c0 to %n step %c64 iter_args(%g = %g0, %s = %c0) {
+      gdn_tile.wait %g
+      %next = arith.addi %i, %c64
+      %t = gdn_tile.copy_in %k[%next, %c0] ... valid(...) to %other : ... -> !gdn_tile.token
+      %h = gdn_tile.join %t
+      %tile = gdn_tile.stage %buffers[%s]
+      %r = gdn_tile.mma %a, %tile : ...
+      scf.yield %h, %u
+    }
+    gdn_tile.wait %e#0
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gdn_tile::GdnTileDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+  ];
+}
+
 #endif // GDN_DIALECT_GDNTILE_TRANSFORMS_PASSES_TD
