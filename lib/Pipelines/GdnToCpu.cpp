@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "gdn/Conversion/Passes.h"
+#include "gdn/Dialect/GdnTile/Transforms/Passes.h"
 #include "gdn/Pipelines/Pipelines.h"
 
 #include "mlir/Conversion/Passes.h"
@@ -82,11 +83,15 @@ void mlir::gdn::buildGdnToCpuPipeline(OpPassManager &pm,
     buildDeallocatePipeline(pm);
     pm.addPass(createConvertGdnToLoopsPass());
     break;
-  case CpuPath::Tile: {
+  case CpuPath::Tile:
+  case CpuPath::PipelinedTile: {
     GpuPipelineOptions gpuOptions;
     gpuOptions.target = options.target;
     buildGdnToTilePipeline(pm, gpuOptions);
     buildDeallocatePipeline(pm);
+    if (options.path == CpuPath::PipelinedTile)
+      pm.addNestedPass<func::FuncOp>(
+          gdn_tile::createGdnTilePipelineCopiesPass());
     pm.addPass(createConvertGdnTileToVectorPass());
     break;
   }

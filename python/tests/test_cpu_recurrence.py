@@ -3,7 +3,8 @@
 """The recurrence on the host, by each path of gdn-to-cpu, against the float64 oracle.
 
 `loops` is the scalar lowering, `linalg` the chunkwise level 1, `tile` the GPU's tile
-programs run block by block: the mathematics of every GPU kernel without a GPU.
+programs run block by block: the mathematics of every GPU kernel without a GPU,
+`pipelined-tile` the same with the copies that run ahead.
 """
 
 import functools
@@ -15,7 +16,7 @@ import pytest
 from cpu_support import host_library, merge, read, store
 from gdn import build, reference
 
-PATHS = ("loops", "linalg", "tile")
+PATHS = ("loops", "linalg", "tile", "pipelined-tile")
 MODELS = {
     "linear": {},
     "ssd": {"gate": "head"},

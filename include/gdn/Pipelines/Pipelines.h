@@ -15,7 +15,7 @@ class OpPassManager;
 namespace gdn {
 
 /// How `gdn-to-cpu` computes the gdn ops.
-enum class CpuPath { Loops, Linalg, Tile };
+enum class CpuPath { Loops, Linalg, Tile, PipelinedTile };
 
 struct GdnToCpuOptions : PassPipelineOptions<GdnToCpuOptions> {
   Option<CpuPath> path{
@@ -26,10 +26,12 @@ struct GdnToCpuOptions : PassPipelineOptions<GdnToCpuOptions> {
                      "token by token with scalar loops: the reference"),
           clEnumValN(CpuPath::Linalg, "linalg", "by chunks, vectorized"),
           clEnumValN(CpuPath::Tile, "tile",
-                     "by the tile programs of a GPU, block by block"))};
+                     "by the tile programs of a GPU, block by block"),
+          clEnumValN(CpuPath::PipelinedTile, "pipelined-tile",
+                     "the same with the copies that run ahead"))};
   Option<std::string> target{
       *this, "target",
-      llvm::cl::desc("the GPU of path=tile, as gdn-select-schedule"),
+      llvm::cl::desc("the GPU of the tile programs, as gdn-select-schedule"),
       llvm::cl::init("sm_90a")};
 };
 

@@ -27,6 +27,8 @@ def GdnTileInsertBarriersPass
       has written it at the `gdn_tile.wait`; readers need a barrier behind the wait.
     * All stages of an allocation count as one tile unless their numbers are different
       constants.
+    * Different allocations are different memory: whoever lays two of them over
+      each other has to do it before this pass.
     * Global memory is not looked at: a tile program does not read what another thread
       of the block wrote there.
 
