@@ -7,20 +7,19 @@
 // loop; tokens and barriers are gone; a product is one loop nest, the
 // conversion of its transposed operand another.
 // CHECK-LABEL: func.func @product(
-// CHECK-SAME:    %[[BLOCK:.*]]: index, %[[K:.*]]: memref<?x32xbf16>, %[[O:.*]]: memref<?x8xf32>, %[[ROWS:.*]]: index) {
-func.func @product(%k: memref<?x32xbf16>, %o: memref<?x8xf32>, %rows: index) attributes {gdn_tile.kernel = #kernel} {
+// CHECK-SAME:    %[[BLOCK:.*]]: index, %[[K:.*]]: memref<?x32xbf16>, %[[O:.*]]: memref<?x16xf32>, %[[ROWS:.*]]: index) {
+func.func @product(%k: memref<?x32xbf16>, %o: memref<?x16xf32>, %rows: index) attributes {gdn_tile.kernel = #kernel} {
   %c0 = arith.constant 0 : index
   %c32 = arith.constant 32 : index
   %block = gdn_tile.block_id : index
-  // CHECK-DAG:     %[[TILE:.*]] = memref.alloc() {{.*}} : memref<8x32xbf16>
-  // CHECK-DAG:     %[[MATRIX:.*]] = memref.alloc() {{.*}} : memref<32x8xf32>
-  // CHECK-DAG:     %[[RESULT:.*]] = memref.alloc() {{.*}} : memref<16x8xf32>
+  // CHECK-DAG:     %[[TILE:.*]] = memref.alloc() {{.*}} : memref<16x32xbf16>
+  // CHECK-DAG:     %[[MATRIX:.*]] = memref.alloc() {{.*}} : memref<32x16xf32>
+  // CHECK-DAG:     %[[RESULT:.*]] = memref.alloc() {{.*}} : memref<16x16xf32>
   // CHECK-DAG:     %[[C0:.*]] = arith.constant 0 : index
-  // CHECK-DAG:     %[[C8:.*]] = arith.constant 8 : index
   // CHECK-DAG:     %[[C16:.*]] = arith.constant 16 : index
   // CHECK-DAG:     %[[C32:.*]] = arith.constant 32 : index
-  %tile = memref.alloc() : memref<8x32xbf16, #shared>
-  // CHECK:         %[[BOUND:.*]] = arith.minsi %[[ROWS]], %[[C8]]
+  %tile = memref.alloc() : memref<16x32xbf16, #shared>
+  // CHECK:         %[[BOUND:.*]] = arith.minsi %[[ROWS]], %[[C16]]
   // CHECK:         memref.store %{{.*}}, %[[TILE]]
   // CHECK:         scf.for %[[I:.*]] = %[[C0]] to %[[BOUND]]
   // CHECK:           scf.for %[[J:.*]] = %[[C0]] to %[[C32]] step %[[C16]]
@@ -28,7 +27,7 @@ func.func @product(%k: memref<?x32xbf16>, %o: memref<?x8xf32>, %rows: index) att
   // CHECK:             %[[V:.*]] = vector.load %[[K]][%[[ROW]], %[[J]]] : memref<?x32xbf16>, vector<16xbf16>
   // CHECK:             vector.store %[[V]], %[[TILE]][%[[I]], %[[J]]]
   %copy = gdn_tile.copy_in %k[%block, %c0] dims [0, 1] valid(%rows, %c32) to %tile
-      : memref<?x32xbf16> to memref<8x32xbf16, #shared> -> !gdn_tile.token
+      : memref<?x32xbf16> to memref<16x32xbf16, #shared> -> !gdn_tile.token
   %group = gdn_tile.join %copy
   gdn_tile.wait %group
   gdn_tile.barrier
@@ -38,22 +37,22 @@ func.func @product(%k: memref<?x32xbf16>, %o: memref<?x8xf32>, %rows: index) att
   // CHECK:         memref.store %[[BX]], %[[MATRIX]][%[[P]], %[[N]]]
   // CHECK:         scf.for %[[M:.*]] = %[[C0]] to %[[C16]]
   // CHECK:           %[[SUM:.*]] = scf.for %[[P:.*]] = %[[C0]] to %[[C32]]
-  // CHECK-SAME:        -> (vector<8xf32>)
+  // CHECK-SAME:        -> (vector<16xf32>)
   // CHECK:             vector.load %[[MATRIX]][%[[P]], %[[C0]]]
   // CHECK:           vector.store %[[SUM]], %[[RESULT]][%[[M]], %[[C0]]]
-  %r = gdn_tile.mma %ones, %tile {transpose_b} : vector<16x32xbf16>, memref<8x32xbf16, #shared> -> vector<16x8xf32>
-  gdn_tile.store %r, %o[%block, %c0] dims [0, 1] : vector<16x8xf32>, memref<?x8xf32>
+  %r = gdn_tile.mma %ones, %tile {transpose_b} : vector<16x32xbf16>, memref<16x32xbf16, #shared> -> vector<16x16xf32>
+  gdn_tile.store %r, %o[%block, %c0] dims [0, 1] : vector<16x16xf32>, memref<?x16xf32>
   // CHECK-COUNT-4: memref.dealloc
   // CHECK-NOT:     gdn_tile
   return
 }
 
 // CHECK-LABEL: func.func @host(
-// CHECK-SAME:    %[[K:.*]]: memref<?x32xbf16>, %[[O:.*]]: memref<?x8xf32>, %[[GRID:.*]]: index)
-func.func @host(%k: memref<?x32xbf16>, %o: memref<?x8xf32>, %grid: index) {
+// CHECK-SAME:    %[[K:.*]]: memref<?x32xbf16>, %[[O:.*]]: memref<?x16xf32>, %[[GRID:.*]]: index)
+func.func @host(%k: memref<?x32xbf16>, %o: memref<?x16xf32>, %grid: index) {
   // CHECK:      scf.for %[[I:.*]] = %{{.*}} to %[[GRID]]
   // CHECK-NEXT:   func.call @product(%[[I]], %[[K]], %[[O]], %[[GRID]])
-  gdn_tile.launch @product grid(%grid) (%k, %o, %grid : memref<?x32xbf16>, memref<?x8xf32>, index)
+  gdn_tile.launch @product grid(%grid) (%k, %o, %grid : memref<?x32xbf16>, memref<?x16xf32>, index)
   return
 }
 

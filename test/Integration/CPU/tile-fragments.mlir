@@ -28,10 +28,15 @@ func.func @sums(%x: memref<?x16xf32>, %y: memref<?xf32>, %sums: memref<?x16xf32>
 
 // Carried values: Fibonacci numbers by exchanging two fragments `n` times, then
 // doubled while the total is below `limit`, then negated if n is odd.
-func.func @carried(%out: memref<?x8xf32>, %n: index, %limit: f32, %isOdd: i1)
+func.func @carried(%out: memref<?x8xf32>, %n: index, %limitIndex: index)
     attributes {gdn_tile.kernel = #accumulator} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %limitInteger = arith.index_cast %limitIndex : index to i32
+  %limit = arith.sitofp %limitInteger : i32 to f32
+  %remainder = arith.remui %n, %c2 : index
+  %isOdd = arith.cmpi eq, %remainder, %c1 : index
   %zero = arith.constant dense<0.0> : vector<16x8xf32>
   %one = arith.constant dense<1.0> : vector<16x8xf32>
   %two = arith.constant dense<2.0> : vector<16x8xf32>
@@ -93,10 +98,9 @@ func.func @host(%x: memref<?x16xf32>, %y: memref<?xf32>, %sums: memref<?x16xf32>
   %c5 = arith.constant 5 : index
   %c7 = arith.constant 7 : index
   %c11 = arith.constant 11 : index
-  %limit = arith.constant 4.0 : f32
-  %true = arith.constant true
+  %c4 = arith.constant 4 : index
   gdn_tile.launch @sums grid(%c2) (%x, %y, %sums, %c11 : memref<?x16xf32>, memref<?xf32>, memref<?x16xf32>, index)
-  gdn_tile.launch @carried grid(%c1) (%a, %c7, %limit, %true : memref<?x8xf32>, index, f32, i1)
+  gdn_tile.launch @carried grid(%c1) (%a, %c7, %c4 : memref<?x8xf32>, index, index)
   gdn_tile.launch @corner grid(%c1) (%a, %b, %c3, %c5 : memref<?x8xf32>, memref<?x4xf32>, index, index)
   return
 }

@@ -57,8 +57,9 @@ LogicalResult KernelAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  int64_t lanes, int64_t elementsPerChunk) {
   if (warps < 1 || warps > 16)
     return emitError() << "kernel: warps must lie in 1..16, but is " << warps;
-  if (elementsPerChunk < 1 || elementsPerChunk > 8)
-    return emitError() << "kernel: chunk must lie in 1..8, but is "
+  if (elementsPerChunk < 1 || elementsPerChunk > 8 ||
+      !llvm::isPowerOf2_64(elementsPerChunk))
+    return emitError() << "kernel: chunk must be 1, 2, 4 or 8, but is "
                        << elementsPerChunk;
   bool isRows = layout == FragmentLayoutKind::Rows;
   if (isRows && (lanes < 1 || lanes > 32 || !llvm::isPowerOf2_64(lanes)))

@@ -29,6 +29,28 @@ static void addWrite(Effects &effects, OpOperand &operand) {
 // LaunchOp
 //===----------------------------------------------------------------------===//
 
+// What a launch can pass: a number, or the address of a global array whose
+// strides are known.
+static bool isLaunchOperand(Type type) {
+  auto memref = dyn_cast<MemRefType>(type);
+  if (!memref)
+    return type.isIndex();
+  return !memref.getMemorySpace() && memref.getLayout().isIdentity() &&
+         llvm::none_of(memref.getShape().drop_front(memref.getRank() > 0),
+                       ShapedType::isDynamic);
+}
+
+LogicalResult LaunchOp::verify() {
+  for (auto [i, type] : llvm::enumerate(getArgs().getTypes()))
+    if (!isLaunchOperand(type))
+      return emitOpError("expects argument ")
+             << i
+             << " to be an index or a memref in the default memory space and "
+                "layout with static sizes behind the first, but it is "
+             << type;
+  return success();
+}
+
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
   auto func = symbolTable.lookupNearestSymbolFrom<FunctionOpInterface>(
       *this, getKernelAttr());
@@ -80,6 +102,10 @@ static LogicalResult verifySharedTile(Operation *op, Type type) {
       memref.getRank() > 2 || !memref.getLayout().isIdentity())
     return op->emitOpError("expects a static shared-memory tile of rank 1 or "
                            "2, but has ")
+           << type;
+  if (memref.getNumElements() == 0 || !memref.getElementType().isIntOrFloat())
+    return op->emitOpError("expects a shared-memory tile of integers or "
+                           "floats that is not empty, but has ")
            << type;
   return success();
 }
@@ -157,6 +183,12 @@ void CopyOutOp::getEffects(Effects &effects) {
   addWrite(effects, getDestinationMutable());
 }
 
+LogicalResult WaitOp::verify() {
+  if (int64_t pending = getPendingAttr().getInt(); pending < 0)
+    return emitOpError("cannot leave ") << pending << " groups pending";
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Fragments
 //===----------------------------------------------------------------------===//
@@ -166,6 +198,8 @@ static LogicalResult verifyFragmentAccess(Operation *op, VectorType fragment,
                                           ArrayRef<int64_t> dims,
                                           size_t numValid) {
   auto memref = cast<MemRefType>(memrefType);
+  if (isShared(memref) && failed(verifySharedTile(op, memref)))
+    return failure();
   if (fragment.getElementType() != memref.getElementType())
     return op->emitOpError("expects equal element types, but has ")
            << fragment.getElementType() << " and " << memref.getElementType();
@@ -197,6 +231,10 @@ void StoreOp::getEffects(Effects &effects) {
   addWrite(effects, getMemrefMutable());
 }
 
+static bool isF16BF16OrF32(Type type) {
+  return type.isF16() || type.isBF16() || type.isF32();
+}
+
 LogicalResult MmaOp::verify() {
   auto a = cast<VectorType>(getA().getType());
   auto result = cast<VectorType>(getResult().getType());
@@ -214,8 +252,13 @@ LogicalResult MmaOp::verify() {
            << n << " into " << result.getDimSize(0) << "x"
            << result.getDimSize(1);
   Type type = a.getElementType();
-  if (!type.isF16() && !type.isBF16() && !type.isF32())
+  if (!isF16BF16OrF32(type))
     return emitOpError("expects f16, bf16 or f32 operands, but has ") << type;
+  int64_t columns = type.isF32() ? 8 : 16;
+  if (k % 16 != 0 || n % columns != 0)
+    return emitOpError("expects K a multiple of 16 and N a multiple of ")
+           << columns << " for " << type << ", but has K = " << k
+           << " and N = " << n;
   if (b.getElementType() != type)
     return emitOpError("expects operands of one type, but has ")
            << type << " and " << b.getElementType();
@@ -291,6 +334,9 @@ LogicalResult ScoresOp::verify() {
       failed(verifyF32Tile(*this, "out", getOut())))
     return failure();
   auto x = cast<MemRefType>(getX().getType());
+  if (!isF16BF16OrF32(x.getElementType()))
+    return emitOpError("expects f16, bf16 or f32 operands, but has ")
+           << x.getElementType();
   auto gate = cast<MemRefType>(getGate().getType());
   auto out = cast<MemRefType>(getOut().getType());
   if (getY().getType() != x || x.getRank() != 2 ||

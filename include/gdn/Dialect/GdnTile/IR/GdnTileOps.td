@@ -14,7 +14,7 @@ include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Interfaces/ViewLikeInterface.td"
 
-def GdnTile_Fragment : VectorOfRankAndType<[2], [AnyType]>;
+def GdnTile_Fragment : FixedVectorOfRankAndType<[2], [AnyType]>;
 
 class GdnTile_Op<string mnemonic, list<Trait> traits = []>
     : Op<GdnTile_Dialect, mnemonic, traits>;
@@ -25,7 +25,8 @@ def GdnTile_LaunchOp : GdnTile_Op<"launch", [
   let summary = "run a tile program on a one-dimensional grid";
   let description = [{
     Runs the tile program `kernel` with `grid` blocks (0 = nothing) and these
-    operands: memrefs and index values. Launches of one function run in order.
+    operands: index values, and memrefs in the default memory space and layout
+    whose sizes behind the first are static (numbers and addresses, nothing else). Launches of one function run in order.
 
     ```mlir
     gdn_tile.launch @scan grid(%blocks) (%q, %t : memref<?x16x128xbf16>, index)
@@ -36,6 +37,7 @@ def GdnTile_LaunchOp : GdnTile_Op<"launch", [
   let assemblyFormat = [{
     $kernel `grid` `(` $grid `)` `(` ($args^ `:` type($args))? `)` attr-dict
   }];
+  let hasVerifier = 1;
 }
 
 def GdnTile_BlockIdOp : GdnTile_Op<"block_id", [Pure]> {
@@ -130,6 +132,7 @@ def GdnTile_WaitOp : GdnTile_Op<"wait"> {
   }];
   let arguments = (ins GdnTile_Token:$token, DefaultValuedAttr<I64Attr, "0">:$pending);
   let assemblyFormat = "$token attr-dict";
+  let hasVerifier = 1;
 }
 
 def GdnTile_JoinOp : GdnTile_Op<"join"> {

@@ -1,0 +1,308 @@
+// RUN: gdn-opt %s --split-input-file --verify-diagnostics
+
+// Loads and stores
+
+func.func @f(%x: memref<?x64xbf16>, %i: index) {
+  // expected-error @+1 {{expects equal element types, but has 'f32' and 'bf16'}}
+  %0 = gdn_tile.load %x[%i, %i] dims [0, 1] : memref<?x64xbf16>, vector<16x64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<?x64xf32>, %i: index) {
+  // expected-error @+1 {{expects dims with 2 entries, but has 1}}
+  %0 = gdn_tile.load %x[%i, %i] dims [0] : memref<?x64xf32>, vector<16x64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<?x64xf32>, %v: vector<16x1xf32>, %i: index) {
+  // expected-error @+1 {{expects dims with 1 or 2 entries, but has 3}}
+  gdn_tile.store %v, %x[%i, %i] dims [0, 1, 1] : vector<16x1xf32>, memref<?x64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<?x64xf32>, %v: vector<16x1xf32>, %i: index) {
+  // expected-error @+1 {{expects 2 indices, but has 3}}
+  gdn_tile.store %v, %x[%i, %i, %i] dims [0] : vector<16x1xf32>, memref<?x64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<?x64xf32>, %i: index) {
+  // expected-error @+1 {{dims names dimension 0 twice}}
+  %0 = gdn_tile.load %x[%i, %i] dims [0, 0] : memref<?x64xf32>, vector<16x64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<?x64xf32>, %i: index) {
+  // expected-error @+1 {{expects one valid bound per entry of dims (1), but has 2}}
+  %0 = gdn_tile.load %x[%i, %i] dims [0] valid(%i, %i) : memref<?x64xf32>, vector<16x1xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%x: memref<?x64xf32, #shared>, %i: index) {
+  // expected-error @+1 {{expects a static shared-memory tile of rank 1 or 2, but has 'memref<?x64xf32, #gpu.address_space<workgroup>>'}}
+  %0 = gdn_tile.load %x[%i, %i] dims [0, 1] : memref<?x64xf32, #shared>, vector<16x64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<?x64xf32>, %i: index) {
+  // expected-error @+1 {{result #0 must be}}
+  %0 = gdn_tile.load %x[%i, %i] dims [0, 1] : memref<?x64xf32>, vector<2x16x64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<?x64xf32>, %i: index) {
+  // expected-error @+1 {{result #0 must be}}
+  %0 = gdn_tile.load %x[%i, %i] dims [0, 1] : memref<?x64xf32>, vector<[16]x64xf32>
+  return
+}
+
+// -----
+
+// Products
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%a: vector<64x16xbf16>, %b: memref<16xbf16, #shared>) {
+  // expected-error @+1 {{expects 'b' to have rank 2, but has 'memref<16xbf16, #gpu.address_space<workgroup>>'}}
+  %0 = gdn_tile.mma %a, %b : vector<64x16xbf16>, memref<16xbf16, #shared> -> vector<64x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: vector<64x16xbf16>, %b: memref<16x16xbf16>) {
+  // expected-error @+1 {{expects a static shared-memory tile of rank 1 or 2, but has 'memref<16x16xbf16>'}}
+  %0 = gdn_tile.mma %a, %b : vector<64x16xbf16>, memref<16x16xbf16> -> vector<64x16xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%a: vector<64x32xbf16>, %b: memref<16x32xbf16, #shared>) {
+  // expected-error @+1 {{shapes do not fit: 64x32 times 16x32 into 64x16}}
+  %0 = gdn_tile.mma %a, %b : vector<64x32xbf16>, memref<16x32xbf16, #shared> -> vector<64x16xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%a: vector<64x32xbf16>, %b: memref<16x64xbf16, #shared>) {
+  // expected-error @+1 {{shapes do not fit: 64x32 times 64x16 into 64x16}}
+  %0 = gdn_tile.mma %a, %b {transpose_b} : vector<64x32xbf16>, memref<16x64xbf16, #shared> -> vector<64x16xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%a: vector<64x16xi8>, %b: memref<16x16xi8, #shared>) {
+  // expected-error @+1 {{expects f16, bf16 or f32 operands, but has 'i8'}}
+  %0 = gdn_tile.mma %a, %b : vector<64x16xi8>, memref<16x16xi8, #shared> -> vector<64x16xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%a: vector<64x8xbf16>, %b: memref<8x16xbf16, #shared>) {
+  // expected-error @+1 {{expects K a multiple of 16 and N a multiple of 16 for 'bf16', but has K = 8 and N = 16}}
+  %0 = gdn_tile.mma %a, %b : vector<64x8xbf16>, memref<8x16xbf16, #shared> -> vector<64x16xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%a: vector<64x16xf32>, %b: memref<16x12xf32, #shared>) {
+  // expected-error @+1 {{expects K a multiple of 16 and N a multiple of 8 for 'f32', but has K = 16 and N = 12}}
+  %0 = gdn_tile.mma %a, %b : vector<64x16xf32>, memref<16x12xf32, #shared> -> vector<64x12xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%a: vector<64x16xbf16>, %b: memref<16x16xf16, #shared>) {
+  // expected-error @+1 {{expects operands of one type, but has 'bf16' and 'f16'}}
+  %0 = gdn_tile.mma %a, %b : vector<64x16xbf16>, memref<16x16xf16, #shared> -> vector<64x16xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%a: vector<64x16xbf16>, %b: memref<16x16xbf16, #shared>) {
+  // expected-error @+1 {{accumulates in f32: 'acc' and the result must have one f32 type}}
+  %0 = gdn_tile.mma %a, %b : vector<64x16xbf16>, memref<16x16xbf16, #shared> -> vector<64x16xbf16>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%a: vector<64x16xbf16>, %b: memref<16x16xbf16, #shared>, %c: vector<64x32xf32>) {
+  // expected-error @+1 {{accumulates in f32: 'acc' and the result must have one f32 type}}
+  %0 = gdn_tile.mma %a, %b acc(%c : vector<64x32xf32>) : vector<64x16xbf16>, memref<16x16xbf16, #shared> -> vector<64x16xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%a: vector<64x16xf32>, %b: memref<16x16xf32, #shared>) {
+  // expected-error @+1 {{expects 1 or 3 passes, but has 2}}
+  %0 = gdn_tile.mma %a, %b {passes = 2} : vector<64x16xf32>, memref<16x16xf32, #shared> -> vector<64x16xf32>
+  return
+}
+
+// -----
+
+// Sums and numbers
+
+func.func @f(%a: vector<64x16xf32>) {
+  // expected-error @+1 {{cannot sum 'vector<64x16xf32>' to 'vector<16x1xf32>'}}
+  %0 = gdn_tile.sum %a : vector<64x16xf32> to vector<16x1xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: vector<64x16xbf16>) {
+  // expected-error @+1 {{cannot sum 'vector<64x16xbf16>' to 'vector<64x1xbf16>'}}
+  %0 = gdn_tile.sum %a : vector<64x16xbf16> to vector<64x1xbf16>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @+1 {{expects vector<Mx1xi32> or vector<1xNxi32>, but has 'vector<2x4xi32>'}}
+  %0 = gdn_tile.iota : vector<2x4xi32>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @+1 {{expects vector<Mx1xi32> or vector<1xNxi32>, but has 'vector<4x1xf32>'}}
+  %0 = gdn_tile.iota : vector<4x1xf32>
+  return
+}
+
+// -----
+
+// Ops on shared tiles
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%x: memref<16x4xbf16, #shared>) {
+  // expected-error @+1 {{expects the elements of 'tile' to be f32, but they are 'bf16'}}
+  gdn_tile.cumsum %x : memref<16x4xbf16, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%x: memref<24xf32, #shared>) {
+  // expected-error @+1 {{expects a chunk of 16, 32 or 64 tokens, but has 24}}
+  gdn_tile.cumsum %x : memref<24xf32, #shared>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<16xf32>) {
+  // expected-error @+1 {{expects a static shared-memory tile of rank 1 or 2, but has 'memref<16xf32>'}}
+  gdn_tile.cumsum %x : memref<16xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%x: memref<16x8xbf16, #shared>, %g: memref<16xf32, #shared>, %a: memref<16x16xf32, #shared>) {
+  // expected-error @+1 {{expects x, y and gate of one shape CxK and out of shape CxC, but has}}
+  gdn_tile.scores %x, %x, %g to %a : memref<16x8xbf16, #shared>, memref<16x8xbf16, #shared>, memref<16xf32, #shared> to memref<16x16xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%x: memref<16x8xbf16, #shared>, %g: memref<16x8xf32, #shared>, %a: memref<16x8xf32, #shared>) {
+  // expected-error @+1 {{expects x, y and gate of one shape CxK and out of shape CxC, but has}}
+  gdn_tile.scores %x, %x, %g to %a : memref<16x8xbf16, #shared>, memref<16x8xbf16, #shared>, memref<16x8xf32, #shared> to memref<16x8xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%x: memref<16x8xi8, #shared>, %g: memref<16x8xf32, #shared>, %a: memref<16x16xf32, #shared>) {
+  // expected-error @+1 {{expects f16, bf16 or f32 operands, but has 'i8'}}
+  gdn_tile.scores %x, %x, %g to %a : memref<16x8xi8, #shared>, memref<16x8xi8, #shared>, memref<16x8xf32, #shared> to memref<16x16xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%x: memref<16x8xbf16, #shared>, %g: memref<16x8xbf16, #shared>, %a: memref<16x16xf32, #shared>) {
+  // expected-error @+1 {{expects the elements of 'gate' to be f32, but they are 'bf16'}}
+  gdn_tile.scores %x, %x, %g to %a : memref<16x8xbf16, #shared>, memref<16x8xbf16, #shared>, memref<16x8xbf16, #shared> to memref<16x16xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%x: memref<8x8xf32, #shared>) {
+  // expected-error @+1 {{expects a chunk of 16, 32 or 64 tokens, but has 8}}
+  gdn_tile.scores %x, %x, %x to %x : memref<8x8xf32, #shared>, memref<8x8xf32, #shared>, memref<8x8xf32, #shared> to memref<8x8xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%x: memref<16x32xf32, #shared>) {
+  // expected-error @+1 {{expects a square tile, but has 'memref<16x32xf32, #gpu.address_space<workgroup>>'}}
+  gdn_tile.tri_inverse %x : memref<16x32xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%x: memref<16xf32, #shared>) {
+  // expected-error @+1 {{expects a square tile, but has 'memref<16xf32, #gpu.address_space<workgroup>>'}}
+  gdn_tile.tri_inverse %x : memref<16xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%x: memref<128x128xf32, #shared>) {
+  // expected-error @+1 {{expects a chunk of 16, 32 or 64 tokens, but has 128}}
+  gdn_tile.tri_inverse %x : memref<128x128xf32, #shared>
+  return
+}
