@@ -61,7 +61,8 @@ static Value iotaPiece(Lowering &lowering, VectorType fragment, Value i,
   Value base = arith::IndexCastOp::create(b, fragment.getElementType(),
                                           isColumn ? i : j);
   base = vector::BroadcastOp::create(b, type, base);
-  SmallVector<int32_t> steps = llvm::to_vector(llvm::seq<int32_t>(0, width));
+  SmallVector<int32_t> steps =
+      llvm::to_vector(llvm::seq<int32_t>(0, static_cast<int32_t>(width)));
   Value step = arith::ConstantOp::create(
       b, DenseElementsAttr::get(type, ArrayRef(steps)));
   return arith::AddIOp::create(b, base, step);

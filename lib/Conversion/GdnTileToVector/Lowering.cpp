@@ -279,22 +279,24 @@ LogicalResult Lowering::lowerOp(Operation *op) {
       // In one thread every copy is complete at once and nobody else waits.
       .Case<gdn_tile::WaitOp, gdn_tile::JoinOp, gdn_tile::BarrierOp>(
           [](Operation *) { return success(); })
-      .Default([&](Operation *op) -> LogicalResult {
-        if (auto alloc = dyn_cast<memref::AllocOp>(op);
-            alloc && gdn_tile::isShared(alloc.getType())) {
-          MemRefType type = alloc.getType();
-          map(alloc, allocate(type.getShape(), type.getElementType()));
-          return success();
-        }
-        if (auto dealloc = dyn_cast<memref::DeallocOp>(op);
-            dealloc && gdn_tile::isShared(dealloc.getMemref().getType()))
-          return success();
-        if (op->getNumResults() == 1 && getFragmentType(op->getResult(0)) &&
-            isa<arith::ConstantOp, vector::BroadcastOp, gdn_tile::IotaOp>(op))
-          return checkRecomputed(op);
-        if (failed(checkScalar(op)))
-          return failure();
-        b.clone(*op, mapping);
-        return success();
-      });
+      .Default([&](Operation *op) { return lowerOther(op); });
+}
+
+LogicalResult Lowering::lowerOther(Operation *op) {
+  if (auto alloc = dyn_cast<memref::AllocOp>(op);
+      alloc && gdn_tile::isShared(alloc.getType())) {
+    MemRefType type = alloc.getType();
+    map(alloc, allocate(type.getShape(), type.getElementType()));
+    return success();
+  }
+  if (auto dealloc = dyn_cast<memref::DeallocOp>(op);
+      dealloc && gdn_tile::isShared(dealloc.getMemref().getType()))
+    return success();
+  if (op->getNumResults() == 1 && getFragmentType(op->getResult(0)) &&
+      isa<arith::ConstantOp, vector::BroadcastOp, gdn_tile::IotaOp>(op))
+    return checkRecomputed(op);
+  if (failed(checkScalar(op)))
+    return failure();
+  b.clone(*op, mapping);
+  return success();
 }

@@ -126,6 +126,7 @@ public:
 
 private:
   LogicalResult lowerOp(Operation *op);
+  LogicalResult lowerOther(Operation *op);
   Value recompute(Value fragment, Value i, Value j, int64_t width);
   Value broadcastPiece(Value source, Value i, Value j, int64_t width);
   void zero(const View &to, ArrayRef<int64_t> shape);

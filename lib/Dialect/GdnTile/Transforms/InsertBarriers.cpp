@@ -226,21 +226,23 @@ LogicalResult Planner::walkOp(Operation *op, State &state, Barriers &barriers) {
   }
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return walkIf(branch, state, barriers);
-  if (auto loop = dyn_cast<scf::ForOp>(op))
-    return walkLoop(op, state, barriers,
-                    [&](State &head, State &back, Barriers &inside) {
-                      back = head;
-                      return walk(*loop.getBody(), back, inside);
-                    });
-  if (auto loop = dyn_cast<scf::WhileOp>(op))
-    return walkLoop(op, state, barriers,
-                    [&](State &head, State &back, Barriers &inside) {
-                      // The loop is left behind the region `before`.
-                      if (failed(walk(*loop.getBeforeBody(), head, inside)))
-                        return failure();
-                      back = head;
-                      return walk(*loop.getAfterBody(), back, inside);
-                    });
+  if (auto loop = dyn_cast<scf::ForOp>(op)) {
+    auto body = [&](State &head, State &back, Barriers &inside) {
+      back = head;
+      return walk(*loop.getBody(), back, inside);
+    };
+    return walkLoop(op, state, barriers, body);
+  }
+  if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+    auto body = [&](State &head, State &back, Barriers &inside) {
+      // The loop is left behind the region `before`.
+      if (failed(walk(*loop.getBeforeBody(), head, inside)))
+        return failure();
+      back = head;
+      return walk(*loop.getAfterBody(), back, inside);
+    };
+    return walkLoop(op, state, barriers, body);
+  }
   if (op->getNumRegions() != 0)
     return op->emitOpError("is not allowed in a tile program");
   return walkAccesses(op, state, barriers);
