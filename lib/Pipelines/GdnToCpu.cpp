@@ -89,9 +89,12 @@ void mlir::gdn::buildGdnToCpuPipeline(OpPassManager &pm,
     gpuOptions.target = options.target;
     buildGdnToTilePipeline(pm, gpuOptions);
     buildDeallocatePipeline(pm);
-    if (options.path == CpuPath::PipelinedTile)
+    if (options.path == CpuPath::PipelinedTile) {
       pm.addNestedPass<func::FuncOp>(
           gdn_tile::createGdnTilePipelineCopiesPass());
+      pm.addNestedPass<func::FuncOp>(
+          gdn_tile::createGdnTileInsertBarriersPass());
+    }
     pm.addPass(createConvertGdnTileToVectorPass());
     break;
   }

@@ -28,7 +28,7 @@ struct GdnToCpuOptions : PassPipelineOptions<GdnToCpuOptions> {
           clEnumValN(CpuPath::Tile, "tile",
                      "by the tile programs of a GPU, block by block"),
           clEnumValN(CpuPath::PipelinedTile, "pipelined-tile",
-                     "the same with the copies that run ahead"))};
+                     "the same with barriers and copies that run ahead"))};
   Option<std::string> target{
       *this, "target",
       llvm::cl::desc("the GPU of the tile programs, as gdn-select-schedule"),
