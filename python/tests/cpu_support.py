@@ -4,8 +4,8 @@
 
 import numpy as np
 
-from conftest import need_tool
 from gdn import host, reference
+from tool_paths import need_tool
 
 STORAGE = {"bf16": np.uint16, "f16": np.float16, "f32": np.float32, "i32": np.int32, "i64": np.int64}
 
