@@ -7,8 +7,10 @@
 
 #include "OpVerification.h"
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
 #include <cmath>
 
 using namespace mlir;
@@ -237,4 +239,25 @@ LogicalResult mlir::gdn::reifyDestinationShapes(
     reifiedReturnShapes.push_back(
         tensor::getMixedSizes(builder, op.getLoc(), init));
   return success();
+}
+
+void mlir::gdn::replaceByDestinations(DestinationStyleOpInterface op,
+                                      RewriterBase &rewriter) {
+  if (op.hasPureBufferSemantics())
+    rewriter.eraseOp(op);
+  else
+    rewriter.replaceOp(op, SmallVector<Value>(op.getDpsInits()));
+}
+
+bool mlir::gdn::isZero(Value value) {
+  if (matchPattern(value, m_AnyZeroFloat()))
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (auto fill = dyn_cast_or_null<linalg::FillOp>(op))
+    return matchPattern(fill.value(), m_AnyZeroFloat());
+  if (auto splat = dyn_cast_or_null<tensor::SplatOp>(op))
+    return matchPattern(splat.getInput(), m_AnyZeroFloat());
+  if (auto castOp = dyn_cast_or_null<tensor::CastOp>(op))
+    return isZero(castOp.getSource());
+  return false;
 }

@@ -10,6 +10,8 @@
 
 #include "gdn/Dialect/Gdn/IR/Gdn.h"
 
+#include "mlir/IR/PatternMatch.h"
+
 namespace mlir::gdn {
 
 /// "4x?x16x128": the shape of a value, for error messages.
@@ -77,6 +79,10 @@ void getDestinationStyleEffects(
 LogicalResult
 reifyDestinationShapes(OpBuilder &builder, DestinationStyleOpInterface op,
                        ReifiedRankedShapedTypeDims &reifiedReturnShapes);
+
+/// Replaces an op that computes nothing: its results by its destinations.
+void replaceByDestinations(DestinationStyleOpInterface op,
+                           RewriterBase &rewriter);
 
 } // namespace mlir::gdn
 

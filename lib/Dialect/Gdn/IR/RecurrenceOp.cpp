@@ -7,7 +7,6 @@
 
 #include "OpVerification.h"
 
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include <cmath>
 
@@ -139,31 +138,36 @@ void RecurrenceOp::getEffects(
   getDestinationStyleEffects(*this, effects);
 }
 
+bool RecurrenceOp::hasZeroState() { return isZero(getState()); }
+
 LogicalResult RecurrenceOp::reifyResultShapes(
     OpBuilder &builder, ReifiedRankedShapedTypeDims &reifiedReturnShapes) {
   return reifyDestinationShapes(builder, *this, reifiedReturnShapes);
 }
 
-namespace {
+// A gate of zeros does not decay.
+static LogicalResult dropZeroGate(RecurrenceOp op, PatternRewriter &rewriter) {
+  if (!op.getGate() || !isZero(op.getGate()))
+    return failure();
+  rewriter.modifyOpInPlace(op, [&] { op.getGateMutable().clear(); });
+  return success();
+}
 
-/// A gate of zeros does not decay: drop it.
-struct DropZeroGate : OpRewritePattern<RecurrenceOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(RecurrenceOp op,
-                                PatternRewriter &rewriter) const override {
-    DenseFPElementsAttr values;
-    if (!op.getGate() || !matchPattern(op.getGate(), m_Constant(&values)) ||
-        !values.isSplat() || !values.getSplatValue<APFloat>().isZero())
-      return failure();
-    rewriter.modifyOpInPlace(op, [&] { op.getGateMutable().clear(); });
-    return success();
-  }
-};
-
-} // namespace
+// Without tokens the final state is the initial state.
+static LogicalResult dropOpWithoutTokens(RecurrenceOp op,
+                                         PatternRewriter &rewriter) {
+  auto hasNoTokens = [](Value value) {
+    return cast<ShapedType>(value.getType()).getDimSize(1) == 0;
+  };
+  if (llvm::none_of(ValueRange{op.getQ(), op.getK(), op.getV(), op.getOut()},
+                    hasNoTokens))
+    return failure();
+  replaceByDestinations(op, rewriter);
+  return success();
+}
 
 void RecurrenceOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                                MLIRContext *context) {
-  patterns.add<DropZeroGate>(context);
+  patterns.add(dropZeroGate);
+  patterns.add(dropOpWithoutTokens);
 }

@@ -29,4 +29,12 @@ using mlir::linalg::AggregatedOpInterface;
 #define GET_OP_CLASSES
 #include "gdn/Dialect/Gdn/IR/GdnOps.h.inc"
 
+namespace mlir::gdn {
+
+/// True if all elements of a tensor are known to be 0: a constant, or a
+/// linalg.fill or tensor.splat of one, also behind a tensor.cast.
+bool isZero(Value value);
+
+} // namespace mlir::gdn
+
 #endif // GDN_DIALECT_GDN_IR_GDN_H

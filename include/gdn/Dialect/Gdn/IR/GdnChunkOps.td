@@ -34,7 +34,9 @@ def Gdn_ScoresOp : Gdn_MapOp<"scores"> {
 
     x, y are [C, K] (f16, bf16, f32), gate is the *inclusive cumulative sum* of
     the log gates, [C] (one per token) or [C, K] (one per key channel), f32;
-    without gate the factor is 1. out is [C, C], f32.
+    without gate the factor is 1. out is [C, C], f32. The sums must be finite: a
+    difference of two infinities has no value, so a gate of -inf is clamped before
+    it is summed (exp(-104) is 0 in float32).
 
     This is the one numerically delicate step of the chunk form, so it has a
     name: differences are taken before the exponent and masked pairs are never

@@ -26,7 +26,7 @@ def Gdn_L2NormOp : Gdn_MapOp<"l2norm"> {
 
     x and out have one shape [..., K] and one element type (f16, bf16, f32); the
     last size is static. As on q and k of Qwen3-Next and of the FLA layers
-    (eps 1e-6). A zero row gives zeros.
+    (eps 1e-6). A zero row gives zeros if eps is above 0.
   }];
   let arguments = (ins Gdn_Shaped:$x, Gdn_Shaped:$out,
                        DefaultValuedAttr<F64Attr, "1.0e-6">:$eps);
@@ -92,7 +92,8 @@ def Gdn_ShortConvOp : Gdn_Op<"short_conv", [
     | offsets | [N + 1], optional | as in `gdn.recurrence`: packed sequences do not see each other |
     | state | [N, D, S] | initial state in, final state out; f32 or as x |
 
-    Sums are float32.
+    Sums are float32. On memrefs the two destinations are different buffers
+    that overlap no input.
   }];
   let arguments = (ins Gdn_Shaped:$x, Gdn_Shaped:$w,
                        Optional<Gdn_Shaped>:$bias,
@@ -107,6 +108,7 @@ def Gdn_ShortConvOp : Gdn_Op<"short_conv", [
     `outs` `(` $out `,` $state `:` type($out) `,` type($state) `)`
     attr-dict (`->` type($results)^)?
   }];
+  let hasCanonicalizer = 1;
   let extraClassDeclaration = baseDeclaration # [{
     MutableOperandRange getDpsInitsMutable() {
       return MutableOperandRange(*this, getNumOperands() - 2, 2);

@@ -57,6 +57,14 @@ def Gdn_RecurrenceOp : Gdn_Op<"recurrence", [
     call are float32 whatever the element types are; the final state is rounded
     to the state's element type once.
 
+    On memrefs the two destinations are different buffers that overlap no input.
+
+    "No initial state" is an initial state of zeros (`arith.constant`,
+    `linalg.fill` or `tensor.splat` of 0): the op has no second form for it, and
+    canonicalization keeps it. A pass that gains from it asks `hasZeroState()`.
+    A gate that is zero in this way is dropped. An op on 0 tokens folds to its
+    destinations.
+
     Tiling: the iteration domain is (sequence, value head, value channel, time).
     The first three are parallel; time is sequential (declared as a reduction, to
     be tiled in order only). With offsets, a tile of one sequence reads the time
@@ -122,6 +130,8 @@ def Gdn_RecurrenceOp : Gdn_Op<"recurrence", [
     bool hasChannelGate() {
       return getGate() && cast<ShapedType>(getGate().getType()).getRank() == 4;
     }
+    /// True if the initial state is known to be zero.
+    bool hasZeroState();
     /// The factor on q: the attribute, or K^-1/2.
     double getScaleValue();
   }];
