@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "gdn/Conversion/Passes.h"
+#include "gdn/Dialect/Gdn/Transforms/Passes.h"
 #include "gdn/Dialect/GdnTile/Transforms/Passes.h"
 #include "gdn/Pipelines/Pipelines.h"
 
@@ -16,6 +17,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/SCF/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -37,6 +39,27 @@ void mlir::gdn::buildBufferizePipeline(OpPassManager &pm) {
 static void buildDeallocatePipeline(OpPassManager &pm) {
   bufferization::buildBufferDeallocationPipeline(pm);
   pm.addPass(createConvertBufferizationToMemRefPass());
+}
+
+/// Linalg on tensors to one-dimensional vectors on buffers that are allocated
+/// once per call.
+static void buildVectorizePipeline(OpPassManager &pm) {
+  pm.addNestedPass<func::FuncOp>(createGdnTileLinalgPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addNestedPass<func::FuncOp>(createGdnVectorizeLinalgPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(bufferization::createEmptyTensorEliminationPass());
+  buildBufferizePipeline(pm);
+  // One core runs the blocks one after another; buffers leave scf.for only.
+  pm.addNestedPass<func::FuncOp>(createForallToForLoopPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addNestedPass<func::FuncOp>(createGdnHoistBuffersPass());
+  buildDeallocatePipeline(pm);
+  pm.addPass(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(createGdnLowerVectorsPass());
 }
 
 void mlir::gdn::buildLowerToLLVMPipeline(OpPassManager &pm) {
@@ -74,8 +97,7 @@ void mlir::gdn::buildGdnToCpuPipeline(OpPassManager &pm,
   switch (options.path) {
   case CpuPath::Linalg:
     buildGdnToLinalgPipeline(pm);
-    buildBufferizePipeline(pm);
-    buildDeallocatePipeline(pm);
+    buildVectorizePipeline(pm);
     break;
   case CpuPath::Loops:
     pm.addPass(createCanonicalizerPass());

@@ -18,7 +18,7 @@
 //   CHECK-NOT: gdn.
 //       CHECK: scf.forall (%{{.+}}, %{{.+}}) in (%{{.+}}, 4)
 //       CHECK:   %[[S0:.+]] = linalg.generic {{.*}} outs(%{{.+}} : tensor<1x1x16x32xf32>)
-//       CHECK:   %[[R:.+]]:2 = scf.for {{.*}} step %c64 iter_args(%{{.+}} = %{{.+}}, %{{.+}} = %[[S0]])
+//       CHECK:   %[[R:.+]]:2 = scf.for {{.*}} step %c32 iter_args(%{{.+}} = %{{.+}}, %{{.+}} = %[[S0]])
 // CHECK-COUNT-7: linalg.matmul
 //       CHECK:     scf.yield
 //       CHECK:   scf.if

@@ -6,7 +6,7 @@
 // UNKNOWN: unknown target 'sm_70'; the targets are cpu, sm_80, sm_86, sm_89, sm_90a, sm_100, sm_120
 
 // CPU-LABEL: func @prefill
-// CPU: schedule = #gdn.schedule<phases = fused, chunk = 64, value_block = 128>
+// CPU: schedule = #gdn.schedule<phases = fused, chunk = 32, value_block = 128>
 // SM90-LABEL: func @prefill
 // SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>
 // SM89-LABEL: func @prefill

@@ -41,7 +41,7 @@ func.func @exact(%q: tensor<1x48x1x8xf32>, %g: tensor<1x48x1xf32>, %o: tensor<1x
 //       CHECK: %[[QC:.+]] = linalg.copy ins(%[[QT]]
 //       CHECK: %[[QP:.+]] = tensor.insert_slice %[[QC]] into %[[Z]][0, 0, 0, 0] [1, 5, 1, 8]
 //       CHECK: %[[BP:.+]] = tensor.insert_slice %{{.+}} into %{{.+}}[0, 0, 0] [1, 5, 1]
-//       CHECK: %[[L:.+]]:2 = gdn.recurrence ins(%[[QP]], %[[QP]], %[[QP]]
+//       CHECK: %[[L:.+]]:2 = gdn.recurrence ins(%[[QP]], %{{.+}}, %{{.+}} : tensor<1x16x1x8xbf16>, tensor<1x16x1x8xbf16>, tensor<1x16x1x8xbf16>)
 //  CHECK-SAME:   beta(%[[BP]] : tensor<1x16x1xbf16>) outs(%{{.+}}, %[[R]]#1 : tensor<1x16x1x8xbf16>, tensor<1x1x8x8xf32>)
 //  CHECK-SAME:   state_layout = #gdn.state_layout<k_first>
 //       CHECK: %[[LT:.+]] = tensor.extract_slice %[[L]]#0[0, 0, 0, 0] [1, 5, 1, 8]

@@ -109,8 +109,9 @@ ScheduleAttr selectCpuSchedule(RecurrenceOp op) {
   int64_t valueBlock = largestDivisor(op.getValueSize(), kMaxCpuValueBlock);
   if (!ShapedType::isDynamic(tokens) && tokens <= kMaxStepTokens)
     return ScheduleAttr::get(context, Phases::Step, 16, valueBlock, 1);
-  // Short sequences would only compute padding in long chunks.
-  int64_t chunk = 64;
+  // A longer chunk costs more work per token, a shorter one passes over the
+  // state more often. Short sequences would only compute padding.
+  int64_t chunk = 32;
   if (!ShapedType::isDynamic(tokens))
     while (chunk > 16 && chunk >= 2 * tokens)
       chunk /= 2;

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -93,9 +94,12 @@ Value ChunkTiler::padTime(Value value, OpFoldResult begin, OpFoldResult count) {
   if (!value)
     return value;
   auto type = cast<RankedTensorType>(value.getType());
-  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, value);
-  sizes[1] = b.getIndexAttr(chunk);
-  Value init = tensor::EmptyOp::create(b, loc, sizes, type.getElementType());
+  SmallVector<int64_t> shape(type.getShape());
+  shape[1] = chunk;
+  // Not tensor.empty: equal fills would be merged and then copied apart.
+  Value init = bufferization::AllocTensorOp::create(
+      b, loc, RankedTensorType::get(shape, type.getElementType()),
+      /*dynamicSizes=*/ValueRange());
   Value zero =
       arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
   Value zeros = linalg::FillOp::create(b, loc, zero, init).getResult(0);

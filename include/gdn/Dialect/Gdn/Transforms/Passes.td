@@ -31,6 +31,32 @@ def GdnDecomposePass : InterfacePass<"gdn-decompose", "mlir::FunctionOpInterface
   ];
 }
 
+def GdnHoistBuffersPass : InterfacePass<"gdn-hoist-buffers", "mlir::FunctionOpInterface"> {
+  let summary = "allocations out of loops and branches";
+  let description = [{
+    An allocation moves in front of every loop and branch around it, as far as its
+    sizes are known there, so that each buffer is allocated once per call.
+    Buffers that a loop or branch hands on stay where they are.
+
+    In place of `buffer-hoisting` and `buffer-loop-hoisting`, which leave the
+    buffers of a branch inside of it, and so inside the loops around it.
+  }];
+}
+
+def GdnLowerVectorsPass : InterfacePass<"gdn-lower-vectors", "mlir::FunctionOpInterface"> {
+  let summary = "vector ops on memrefs to one-dimensional ones";
+  let description = [{
+    Contractions become outer products and those multiply-adds of rows, transfers
+    become loads and stores of rows, transposes shuffles, and `math.exp` a
+    polynomial. Sums within a vector may be taken in any order.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
 def GdnNormalizePass : InterfacePass<"gdn-normalize", "mlir::FunctionOpInterface"> {
   let summary = "one way to write each recurrence";
   let description = [{
@@ -53,7 +79,7 @@ def GdnSelectSchedulePass : InterfacePass<"gdn-select-schedule", "mlir::Function
     | target | phases | chunk | value_block | stages |
     |---|---|---|---|---|
     | `cpu`, static T <= 8 | `step` | 16 (not used) | the largest divisor of V up to 256 | 1 |
-    | `cpu`, else | `fused` | 64, less for a shorter static T | the largest divisor of V up to 256 | 1 |
+    | `cpu`, else | `fused` | 32, less for a shorter static T | the largest divisor of V up to 256 | 1 |
     | GPU, static T <= 8 without offsets | `step` | 16 (not used) | 8 | 1 |
     | GPU, else | `split` | the largest of 64 (32 where K > 128), 32, 16 that fits | V rounded up to 16, at most 64 | 2, or 1 where no chunk fits with 2 |
 
@@ -98,8 +124,41 @@ def GdnTileChunksPass : InterfacePass<"gdn-tile-chunks", "mlir::FunctionOpInterf
     It is an error when the recurrence has no schedule or is not on one block.
   }];
   let dependentDialects = [
-    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::bufferization::BufferizationDialect", "::mlir::linalg::LinalgDialect",
     "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def GdnTileLinalgPass : InterfacePass<"gdn-tile-linalg", "mlir::FunctionOpInterface"> {
+  let summary = "linalg ops on tensors to tiles of vector registers";
+  let description = [{
+    Products become loops over tiles of 8 x 32 results with the sum over single
+    columns inside, so that the tile stays in registers, and with the fill of
+    the accumulator in the loops; elementwise ops become rows of 64, transposes
+    16 x 16, sums rows of up to 256; loops of dynamic size become single steps. A size
+    that has no divisor near these limits is split into two ops, so no tile is
+    ragged.
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def GdnVectorizeLinalgPass : InterfacePass<"gdn-vectorize-linalg", "mlir::FunctionOpInterface"> {
+  let summary = "linalg tiles on tensors to vector ops";
+  let description = [{
+    Every static linalg op of at most 4096 points becomes vector transfers and
+    arithmetic on vectors; the others stay. A tile that all iterations of a loop
+    read and write, such as the result of a product, becomes a vector carried by
+    the loop.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
+    "::mlir::vector::VectorDialect"
   ];
 }
 
