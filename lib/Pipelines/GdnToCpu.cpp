@@ -111,12 +111,8 @@ void mlir::gdn::buildGdnToCpuPipeline(OpPassManager &pm,
     gpuOptions.target = options.target;
     buildGdnToTilePipeline(pm, gpuOptions);
     buildDeallocatePipeline(pm);
-    if (options.path == CpuPath::PipelinedTile) {
-      pm.addNestedPass<func::FuncOp>(
-          gdn_tile::createGdnTilePipelineCopiesPass());
-      pm.addNestedPass<func::FuncOp>(
-          gdn_tile::createGdnTileInsertBarriersPass());
-    }
+    if (options.path == CpuPath::PipelinedTile)
+      buildOverlapPipeline(pm);
     pm.addPass(createConvertGdnTileToVectorPass());
     break;
   }

@@ -7,6 +7,7 @@
 
 #include "gdn/Conversion/Passes.h"
 #include "gdn/Dialect/Gdn/Transforms/Passes.h"
+#include "gdn/Dialect/GdnTile/Transforms/Passes.h"
 #include "gdn/Pipelines/Pipelines.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -32,4 +33,13 @@ void mlir::gdn::buildGdnToTilePipeline(OpPassManager &pm,
   // Folds the sizes that are known and merges equal loads and broadcasts.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+}
+
+void mlir::gdn::buildOverlapPipeline(OpPassManager &pm) {
+  OpPassManager &functions = pm.nest<func::FuncOp>();
+  functions.addPass(gdn_tile::createGdnTilePipelineCopiesPass());
+  // Behind the copies: only now is it known which tiles are in flight.
+  functions.addPass(gdn_tile::createGdnTileInsertBarriersPass());
+  // Behind the barriers, which products must not cross.
+  functions.addPass(gdn_tile::createGdnTileOverlapProductsPass());
 }

@@ -45,6 +45,9 @@ struct GpuPipelineOptions : PassPipelineOptions<GpuPipelineOptions> {
 void buildGdnToTilePipeline(OpPassManager &pm,
                             const GpuPipelineOptions &options);
 
+/// Synchronous tile programs to asynchronous ones with barriers.
+void buildOverlapPipeline(OpPassManager &pm);
+
 /// Tensors or memrefs with gdn ops to the LLVM dialect.
 void buildGdnToCpuPipeline(OpPassManager &pm, const GdnToCpuOptions &options);
 

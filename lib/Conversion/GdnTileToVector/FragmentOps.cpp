@@ -34,8 +34,9 @@ Value Lowering::piece(Value fragment, Value i, Value j, int64_t width) {
   Value memref = buffers.lookup(fragment);
   if (!memref)
     return recompute(fragment, i, j, width);
-  return loadPiece(*this, memref, getFragmentType(fragment).getElementType(), i,
-                   j, width);
+  return loadPiece(*this, memref,
+                   cast<MemRefType>(memref.getType()).getElementType(), i, j,
+                   width);
 }
 
 // One row or column of a fragment, spread over the other dimension.

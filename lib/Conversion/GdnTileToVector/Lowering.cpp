@@ -264,6 +264,10 @@ LogicalResult Lowering::lowerOp(Operation *op) {
       .Case([&](gdn_tile::StoreOp op) { return lowerStore(*this, op); })
       .Case([&](gdn_tile::StageOp op) { return lowerStage(*this, op); })
       .Case([&](gdn_tile::MmaOp op) { return lowerMma(*this, op); })
+      .Case([&](gdn_tile::MmaWaitOp op) {
+        setBuffer(op.getResult(), buffer(op.getValue()));
+        return success();
+      })
       .Case([&](gdn_tile::SumOp op) { return lowerSum(*this, op); })
       .Case([&](gdn_tile::CumsumOp op) { return lowerCumsum(*this, op); })
       .Case([&](gdn_tile::ScoresOp op) { return lowerScores(*this, op); })

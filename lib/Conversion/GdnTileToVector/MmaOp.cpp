@@ -34,7 +34,7 @@ static Value getRightOperand(Lowering &lowering, gdn_tile::MmaOp op, int64_t k,
 LogicalResult mlir::gdn::tile_to_vector::lowerMma(Lowering &lowering,
                                                   gdn_tile::MmaOp op) {
   ImplicitLocOpBuilder &b = lowering.b;
-  VectorType type = getFragmentType(op.getResult());
+  VectorType type = op.getFragmentType();
   int64_t n = type.getDimSize(1), k = getFragmentType(op.getA()).getDimSize(1);
   int64_t width = getPieceWidth(n);
   auto pieceType = VectorType::get(width, b.getF32Type());

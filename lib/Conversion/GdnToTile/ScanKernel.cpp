@@ -42,7 +42,7 @@ private:
   void allocateTiles();
   void copyTiles();
   Value buildChunk(Value state);
-  Value newValues(Value stateOperand);
+  Value newValues(Value stateOperand, Value grown);
   Access stateAccess();
 
   RecurrencePlan &plan;
@@ -128,16 +128,16 @@ void ScanKernel::copyTiles() {
   k.copyIn({scores, {slot, head, zero, zero}, {2, 3}, {}}, scoreTile);
 }
 
-// U^T of the chunk.
-Value ScanKernel::newValues(Value stateOperand) {
+// U^T of the chunk; grown = exp(G), if there are gates.
+Value ScanKernel::newValues(Value stateOperand, Value grown) {
   Value values = k.loadF32(transposed(k, vTile), {vb, c});
   if (write)
     values = k.fmul(values, k.loadF32(transposed(k, writeTile), {vb, c}));
   if (!plan.isDelta)
     return values;
   Value read = k.mma(stateOperand, kTile, Value(), /*transposeB=*/true);
-  if (gates)
-    read = k.fmul(read, k.exp2(k.load(whole(k, gateTile), {1, c})));
+  if (grown)
+    read = k.fmul(read, grown);
   Value error = k.convert(k.fsub(values, read), plan.type);
   Value result;
   for (Value part : inverseTiles)
@@ -148,28 +148,27 @@ Value ScanKernel::newValues(Value stateOperand) {
 Value ScanKernel::buildChunk(Value stateValue) {
   Value zero = k.index(0);
   copyTiles();
+  // In front of the products: loads from shared memory queue behind theirs.
+  Value sums, last, grown;
+  if (gates) {
+    sums = k.load(whole(k, gateTile), {1, c});
+    last = memref::LoadOp::create(k, gateTile, ValueRange{k.index(c - 1)});
+    grown = k.exp2(sums);
+  }
   Value operand = k.convert(stateValue, plan.type);
-  Value updates = newValues(operand);
+  Value updates = newValues(operand, grown);
 
   Value o = k.mma(operand, qTile, Value(), /*transposeB=*/true);
-  Value sums;
-  if (gates)
-    sums = k.load(whole(k, gateTile), {1, c});
   // Copies of q with a gate per channel hold the scale already.
   if (!decayedQ) {
     Value factor = k.constant(plan.op.getScaleValue());
     if (gates)
-      factor = k.fmul(factor, k.exp2(sums));
+      factor = k.fmul(factor, grown);
     o = k.fmul(o, factor);
   }
-  o = k.mma(k.convert(updates, plan.type), scoreTile, o, /*transposeB=*/true);
-  k.store(k.convert(o, plan.type), transposed(k, outTile));
-  k.copyOut(outTile,
-            {out, {row, head, firstValue}, {0, 2}, {rows, valuesLeft}});
-
+  // The state first: the next chunk waits for it.
+  Value local = k.convert(updates, plan.type);
   if (gates) {
-    Value last =
-        memref::LoadOp::create(k, gateTile, ValueRange{k.index(c - 1)});
     updates = k.fmul(updates, k.exp2(k.fsub(last, sums)));
     stateValue = k.fmul(stateValue, k.exp2(last));
   }
@@ -178,8 +177,15 @@ Value ScanKernel::buildChunk(Value stateValue) {
         k.fmul(stateValue,
                k.load({decay, {slot, head, zero}, {2}, {k.index(plan.keySize)}},
                       {1, kp}));
-  return k.mma(k.convert(updates, plan.type), restTile, stateValue,
-               /*transposeB=*/false);
+  Value next = k.mma(k.convert(updates, plan.type), restTile, stateValue,
+                     /*transposeB=*/false);
+
+  o = k.mma(local, scoreTile, o, /*transposeB=*/true);
+  k.store(k.convert(o, plan.type), transposed(k, outTile));
+  k.copyOut(outTile,
+            {out, {row, head, firstValue}, {0, 2}, {rows, valuesLeft}});
+
+  return next;
 }
 
 Access ScanKernel::stateAccess() {

@@ -237,7 +237,7 @@ static bool isF16BF16OrF32(Type type) {
 
 LogicalResult MmaOp::verify() {
   auto a = cast<VectorType>(getA().getType());
-  auto result = cast<VectorType>(getResult().getType());
+  VectorType result = getFragmentType();
   auto b = cast<MemRefType>(getB().getType());
   if (failed(verifySharedTile(*this, b)))
     return failure();
@@ -263,12 +263,25 @@ LogicalResult MmaOp::verify() {
     return emitOpError("expects operands of one type, but has ")
            << type << " and " << b.getElementType();
   if (!result.getElementType().isF32() ||
-      (getAcc() && getAcc().getType() != result))
+      (getAcc() && getAcc().getType() != result &&
+       getAcc().getType() != getResult().getType()))
     return emitOpError("accumulates in f32: 'acc' and the result must have one "
                        "f32 type");
+  if (isAsync() && !fitsWarpgroup(*this))
+    return emitOpError("is no warpgroup product, so it cannot be asynchronous");
   if (getPasses() != 1 && getPasses() != 3)
     return emitOpError("expects 1 or 3 passes, but has ") << getPasses();
   return success();
+}
+
+bool mlir::gdn_tile::fitsWarpgroup(MmaOp op) {
+  auto a = cast<VectorType>(op.getA().getType());
+  auto b = cast<MemRefType>(op.getB().getType());
+  auto func = op->getParentOfType<FunctionOpInterface>();
+  KernelAttr kernel = func ? gdn_tile::getKernelAttr(func) : KernelAttr();
+  return kernel && kernel.getWarps() == 4 && a.getDimSize(0) == 64 &&
+         a.getElementTypeBitWidth() == 16 && a.getDimSize(1) % 16 == 0 &&
+         b.getDimSize(1) % 64 == 0 && op.getFragmentType().getDimSize(1) <= 256;
 }
 
 void MmaOp::getEffects(Effects &effects) { addRead(effects, getBMutable()); }

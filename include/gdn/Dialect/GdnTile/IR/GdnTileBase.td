@@ -38,7 +38,8 @@ def GdnTile_Dialect : Dialect {
 
     Without tokens a tile program is an ordinary sequential program over vectors
     and memrefs: `convert-gdn-tile-to-vector` runs it on the CPU. Asynchrony is in
-    SSA: an asynchronous copy returns a token, `gdn_tile.wait` takes it.
+    SSA: an asynchronous copy returns a token, `gdn_tile.wait` takes it; an
+    asynchronous product returns a pending fragment, `gdn_tile.mma_wait` gives it.
     Barriers are inserted by one pass, `gdn-tile-insert-barriers`. The attribute
     `gdn_tile.stages = n` on an `scf.for` asks `gdn-tile-pipeline-copies` to run its
     copies n - 1 iterations ahead.
@@ -93,6 +94,18 @@ def GdnTile_KernelAttr : AttrDef<GdnTile_Dialect, "Kernel"> {
 def GdnTile_Token : TypeDef<GdnTile_Dialect, "Token"> {
   let mnemonic = "token";
   let summary = "a group of asynchronous copies in flight";
+}
+
+def GdnTile_Pending : TypeDef<GdnTile_Dialect, "Pending"> {
+  let mnemonic = "pending";
+  let summary = "a fragment that a product in flight will have written";
+  let description = [{
+    `!gdn_tile.pending<vector<64x64xf32>>`: the result of an asynchronous
+    `gdn_tile.mma`. Only `gdn_tile.mma_wait` turns it into a fragment; a further
+    product may continue it as its accumulator without waiting.
+  }];
+  let parameters = (ins "::mlir::VectorType":$fragment);
+  let assemblyFormat = "`<` $fragment `>`";
 }
 
 #endif // GDN_DIALECT_GDNTILE_IR_GDNTILEBASE_TD

@@ -206,6 +206,10 @@ def GdnTile_MmaOp : GdnTile_Op<"mma", [
     `passes` TF32 passes: 1 (10-bit mantissas) or 3 (both operands split in two
     parts, about float32).
 
+    With a `!gdn_tile.pending` result the product is asynchronous (`wgmma`): the
+    fragment is there behind a `gdn_tile.mma_wait`. Its accumulator may be pending
+    itself, when it is the result of the product before.
+
     Only in kernels of the `accumulator` layout; a fragment rounded to T is the
     operand `a` of the next product without any data movement. M = 16 * warps, K a
     multiple of 16, N a multiple of 8 (16 for 16-bit types).
@@ -215,13 +219,36 @@ def GdnTile_MmaOp : GdnTile_Op<"mma", [
     ```
   }];
   let arguments = (ins GdnTile_Fragment:$a, AnyMemRef:$b,
-                       Optional<GdnTile_Fragment>:$acc, UnitAttr:$transpose_b,
+                       Optional<AnyTypeOf<[GdnTile_Fragment, GdnTile_Pending]>>:$acc,
+                       UnitAttr:$transpose_b,
                        DefaultValuedAttr<I64Attr, "3">:$passes);
-  let results = (outs GdnTile_Fragment:$result);
+  let results = (outs AnyTypeOf<[GdnTile_Fragment, GdnTile_Pending]>:$result);
+  let extraClassDeclaration = [{
+    bool isAsync() { return isa<PendingType>(getResult().getType()); }
+    /// Type of the fragment, now or behind the wait.
+    VectorType getFragmentType() {
+      if (auto pending = dyn_cast<PendingType>(getResult().getType()))
+        return pending.getFragment();
+      return cast<VectorType>(getResult().getType());
+    }
+  }];
   let assemblyFormat = [{
     $a `,` $b (`acc` `(` $acc^ `:` type($acc) `)`)? attr-dict `:` type($a) `,` type($b) `->` type($result)
   }];
   let hasVerifier = 1;
+}
+
+def GdnTile_MmaWaitOp : GdnTile_Op<"mma_wait", [
+    TypesMatchWith<"result is the pending fragment", "value", "result",
+                   "::llvm::cast<PendingType>($_self).getFragment()">]> {
+  let summary = "wait for an asynchronous product";
+  let description = [{
+    Gives the fragment of `value` once at most `pending` younger products of the
+    block are still in flight. Products complete in the order of their issue.
+  }];
+  let arguments = (ins GdnTile_Pending:$value, DefaultValuedAttr<I64Attr, "0">:$pending);
+  let results = (outs GdnTile_Fragment:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
 def GdnTile_SumOp : GdnTile_Op<"sum", [Pure]> {

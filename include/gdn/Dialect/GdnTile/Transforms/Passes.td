@@ -110,4 +110,37 @@ def GdnTilePipelineCopiesPass
   ];
 }
 
+def GdnTileOverlapProductsPass
+    : Pass<"gdn-tile-overlap-products", "::mlir::func::FuncOp"> {
+  let summary = "let warpgroup products run while the warps compute";
+  let description = [{
+    Before: a tile program with barriers and synchronous `gdn_tile.mma`. After: each
+    product that can run as warpgroup products is asynchronous. It is issued as
+    early as its operands are there, and its `gdn_tile.mma_wait` stands in front of
+    the first use of its fragment and lets the younger products run on. A
+    product that continues the fragment of another takes it while it is pending.
+
+    Neither a product nor its wait crosses a `gdn_tile.barrier`, a `gdn_tile.wait` or
+    an op with regions: behind a barrier, products do not read what other warps
+    write, and no product is in flight over a loop's back edge, where ptxas would
+    serialise all of them.
+
+    ```mlir
+    %s = gdn_tile.mma %a, %k {transpose_b} : ...
+    %w = arith.subf %v, %s : ...
+    %o = gdn_tile.mma %a, %q {transpose_b} : ...
+    ```
+
+    becomes
+
+    ```mlir
+    %0 = gdn_tile.mma %a, %k {transpose_b} : ... -> !gdn_tile.pending<vector<64x64xf32>>
+    %1 = gdn_tile.mma %a, %q {transpose_b} : ... -> !gdn_tile.pending<vector<64x64xf32>>
+    %s = gdn_tile.mma_wait %0 {pending = 1} : ...
+    %w = arith.subf %v, %s : ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::gdn_tile::GdnTileDialect"];
+}
+
 #endif // GDN_DIALECT_GDNTILE_TRANSFORMS_PASSES_TD

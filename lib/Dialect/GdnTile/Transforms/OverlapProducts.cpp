@@ -1,0 +1,114 @@
+//===- OverlapProducts.cpp - gdn-tile-overlap-products --------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "gdn/Dialect/GdnTile/IR/GdnTile.h"
+#include "gdn/Dialect/GdnTile/Transforms/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+
+namespace mlir::gdn_tile {
+#define GEN_PASS_DEF_GDNTILEOVERLAPPRODUCTSPASS
+#include "gdn/Dialect/GdnTile/Transforms/Passes.h.inc"
+} // namespace mlir::gdn_tile
+
+using namespace mlir;
+using namespace mlir::gdn_tile;
+
+// Ops that neither a product nor a wait for it may cross.
+static bool isFence(Operation &op) {
+  return isa<BarrierOp, WaitOp>(op) || op.getNumRegions() != 0 ||
+         op.hasTrait<OpTrait::IsTerminator>();
+}
+
+// Makes a product asynchronous with its wait right behind it. If it continues
+// the fragment of another product that nobody else needs, it takes it pending.
+static MmaOp makeAsync(MmaOp op) {
+  OpBuilder b(op);
+  Value acc = op.getAcc();
+  auto before = acc ? acc.getDefiningOp<MmaWaitOp>() : MmaWaitOp();
+  bool continues =
+      before && before->hasOneUse() && before->getBlock() == op->getBlock() &&
+      llvm::none_of(llvm::make_range(before->getIterator(), op->getIterator()),
+                    isFence);
+  if (continues)
+    acc = before.getValue();
+  auto type = PendingType::get(op.getContext(), op.getFragmentType());
+  auto async = MmaOp::create(b, op.getLoc(), type, op.getA(), op.getB(), acc,
+                             op.getTransposeB(), op.getPasses());
+  auto wait = MmaWaitOp::create(b, op.getLoc(), async.getResult(), 0);
+  op.replaceAllUsesWith(wait.getResult());
+  op.erase();
+  if (continues)
+    before.erase();
+  return async;
+}
+
+// Issues a product behind the last of: its operands, a fence, and the product
+// issued before it.
+static void issueEarly(MmaOp op) {
+  Operation *place = op->getPrevNode();
+  for (; place; place = place->getPrevNode()) {
+    auto product = dyn_cast<MmaOp>(place);
+    if (isFence(*place) || (product && product.isAsync()) ||
+        llvm::is_contained(
+            llvm::map_range(op->getOperands(),
+                            [](Value v) { return v.getDefiningOp(); }),
+            place))
+      break;
+  }
+  if (place)
+    op->moveAfter(place);
+  else
+    op->moveBefore(&op->getBlock()->front());
+}
+
+// Waits in front of the first use or fence.
+static void waitLate(MmaWaitOp op) {
+  Operation *place = op->getNextNode();
+  while (!isFence(*place) && !llvm::is_contained(op->getUsers(), place))
+    place = place->getNextNode();
+  op->moveBefore(place);
+}
+
+// Lets the products issued behind an awaited one run on.
+static void countPending(Block &block) {
+  DenseMap<Value, int64_t> numbers;
+  int64_t issued = 0;
+  for (Operation &op : block) {
+    if (auto product = dyn_cast<MmaOp>(op); product && product.isAsync())
+      numbers[product.getResult()] = issued++;
+    if (auto wait = dyn_cast<MmaWaitOp>(op))
+      wait.setPending(issued - 1 - numbers.lookup(wait.getValue()));
+  }
+}
+
+static void overlapBlock(Block &block) {
+  SmallVector<MmaOp> products;
+  for (auto op : llvm::make_early_inc_range(block.getOps<MmaOp>()))
+    if (!op.isAsync() && fitsWarpgroup(op))
+      products.push_back(makeAsync(op));
+  for (MmaOp product : products)
+    issueEarly(product);
+  // From the end: a wait does not stop at one that moves later itself.
+  SmallVector<MmaWaitOp> waits(block.getOps<MmaWaitOp>());
+  for (MmaWaitOp wait : llvm::reverse(waits))
+    waitLate(wait);
+  countPending(block);
+}
+
+namespace {
+struct OverlapProductsPass
+    : public gdn_tile::impl::GdnTileOverlapProductsPassBase<
+          OverlapProductsPass> {
+  void runOnOperation() override {
+    if (!getKernelAttr(getOperation()))
+      return;
+    getOperation().walk([](Block *block) { overlapBlock(*block); });
+  }
+};
+} // namespace
