@@ -34,9 +34,10 @@ Value Lowering::piece(Value fragment, Value i, Value j, int64_t width) {
   Value memref = buffers.lookup(fragment);
   if (!memref)
     return recompute(fragment, i, j, width);
-  return loadPiece(*this, memref,
-                   cast<MemRefType>(memref.getType()).getElementType(), i, j,
-                   width);
+  VectorType type = getFragmentType(fragment);
+  if (auto pending = dyn_cast<gdn_tile::PendingType>(fragment.getType()))
+    type = pending.getFragment();
+  return loadPiece(*this, memref, type.getElementType(), i, j, width);
 }
 
 // One row or column of a fragment, spread over the other dimension.

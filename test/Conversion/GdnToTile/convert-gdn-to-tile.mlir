@@ -34,9 +34,9 @@
 // CHECK:   %[[W:.*]] = arith.truncf
 // CHECK:   %[[U:.*]] = gdn_tile.mma %[[W]], %{{.*}} {transpose_b}
 // CHECK:   gdn_tile.mma %[[W]], %{{.*}} acc(%[[U]]
-// CHECK:   gdn_tile.copy_out
 // CHECK:   %[[DECAYED:.*]] = arith.mulf %[[S]]
 // CHECK:   gdn_tile.mma %{{.*}} acc(%[[DECAYED]] : vector<32x32xf32>) :
+// CHECK:   gdn_tile.copy_out
 // CHECK: } {gdn_tile.stages = 2 : i64}
 // CHECK: gdn_tile.store %[[END]]
 

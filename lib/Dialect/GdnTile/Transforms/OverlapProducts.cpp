@@ -48,23 +48,27 @@ static MmaOp makeAsync(MmaOp op) {
   return async;
 }
 
-// Issues a product behind the last of: its operands, a fence, and the product
-// issued before it.
+static bool isIssued(Operation &op) {
+  auto product = dyn_cast<MmaOp>(op);
+  return product && product.isAsync();
+}
+
+// Issues a product behind its operands and the last fence, and there behind the
+// products that were ready as early.
 static void issueEarly(MmaOp op) {
-  Operation *place = op->getPrevNode();
-  for (; place; place = place->getPrevNode()) {
-    auto product = dyn_cast<MmaOp>(place);
-    if (isFence(*place) || (product && product.isAsync()) ||
-        llvm::is_contained(
-            llvm::map_range(op->getOperands(),
-                            [](Value v) { return v.getDefiningOp(); }),
-            place))
-      break;
-  }
-  if (place)
-    op->moveAfter(place);
-  else
-    op->moveBefore(&op->getBlock()->front());
+  auto isReadyAt = [&](Operation &place) {
+    return isFence(place) ||
+           llvm::any_of(op->getOperands(), [&](Value operand) {
+             return operand.getDefiningOp() == &place;
+           });
+  };
+  Block &block = *op->getBlock();
+  auto place = op->getIterator();
+  while (place != block.begin() && !isReadyAt(*std::prev(place)))
+    --place;
+  while (place != op->getIterator() && isIssued(*place))
+    ++place;
+  op->moveBefore(&block, place);
 }
 
 // Waits in front of the first use or fence.
@@ -80,8 +84,8 @@ static void countPending(Block &block) {
   DenseMap<Value, int64_t> numbers;
   int64_t issued = 0;
   for (Operation &op : block) {
-    if (auto product = dyn_cast<MmaOp>(op); product && product.isAsync())
-      numbers[product.getResult()] = issued++;
+    if (isIssued(op))
+      numbers[cast<MmaOp>(op).getResult()] = issued++;
     if (auto wait = dyn_cast<MmaWaitOp>(op))
       wait.setPending(issued - 1 - numbers.lookup(wait.getValue()));
   }

@@ -1,0 +1,72 @@
+// RUN: gdn-opt %s -pass-pipeline="builtin.module(func.func(gdn-tile-overlap-products))" | FileCheck %s
+
+#shared = #gpu.address_space<workgroup>
+
+// The chunk of a scan: the second product on %a is issued with the first, the
+// pair that continues %u is waited for once, the elementwise work on %s and %o
+// lies under younger products, and nothing crosses the barrier.
+
+// CHECK-LABEL: func @chunk(
+// CHECK: gdn_tile.barrier
+// CHECK: %[[SK:.*]] = gdn_tile.mma %[[A:.*]], %[[K:.*]] {transpose_b} {{.*}} -> !gdn_tile.pending<vector<64x64xf32>>
+// CHECK-NEXT: %[[SQ:.*]] = gdn_tile.mma %[[A]], %[[Q:.*]] {transpose_b}
+// CHECK-NEXT: %[[S:.*]] = gdn_tile.mma_wait %[[SK]] {pending = 1 : i64} : <vector<64x64xf32>>
+// CHECK-NEXT: %[[W:.*]] = arith.truncf %[[S]]
+// CHECK-NEXT: %[[U0:.*]] = gdn_tile.mma %[[W]]
+// CHECK-NEXT: %[[U1:.*]] = gdn_tile.mma %[[W]], %{{.*}} acc(%[[U0]] : !gdn_tile.pending<vector<64x64xf32>>)
+// CHECK-NEXT: %[[O:.*]] = gdn_tile.mma_wait %[[SQ]] {pending = 2 : i64}
+// CHECK-NEXT: %[[OS:.*]] = arith.addf %[[O]], %[[O]]
+// CHECK-NEXT: %[[U:.*]] = gdn_tile.mma_wait %[[U1]] :
+// CHECK-NEXT: %[[UB:.*]] = arith.truncf %[[U]]
+// CHECK-NEXT: %[[KV:.*]] = gdn_tile.mma %[[UB]], %[[K]] acc(%{{.*}} : vector<64x128xf32>) :
+// CHECK-NEXT: %[[PU:.*]] = gdn_tile.mma %[[UB]], %{{.*}} acc(%[[OS]] : vector<64x64xf32>) {transpose_b}
+// CHECK-NEXT: %[[END:.*]] = gdn_tile.mma_wait %[[PU]] :
+// CHECK-NEXT: gdn_tile.store %[[END]]
+// CHECK-NEXT: %[[NEXT:.*]] = gdn_tile.mma_wait %[[KV]] {pending = 1 : i64}
+// CHECK-NEXT: gdn_tile.barrier
+// CHECK-NEXT: arith.mulf %[[NEXT]]
+func.func @chunk(%state: vector<64x128xf32>, %a: vector<64x128xbf16>)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %k = memref.alloc() : memref<64x128xbf16, #shared>
+  %q = memref.alloc() : memref<64x128xbf16, #shared>
+  %t = memref.alloc() : memref<64x64xbf16, #shared>
+  %out = memref.alloc() : memref<64x64xf32, #shared>
+  gdn_tile.barrier
+  %s = gdn_tile.mma %a, %k {transpose_b} : vector<64x128xbf16>, memref<64x128xbf16, #shared> -> vector<64x64xf32>
+  %w = arith.truncf %s : vector<64x64xf32> to vector<64x64xbf16>
+  %u0 = gdn_tile.mma %w, %t {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+  %u = gdn_tile.mma %w, %t acc(%u0 : vector<64x64xf32>) {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+  %o = gdn_tile.mma %a, %q {transpose_b} : vector<64x128xbf16>, memref<64x128xbf16, #shared> -> vector<64x64xf32>
+  %os = arith.addf %o, %o : vector<64x64xf32>
+  %ub = arith.truncf %u : vector<64x64xf32> to vector<64x64xbf16>
+  %next = gdn_tile.mma %ub, %k acc(%state : vector<64x128xf32>) : vector<64x64xbf16>, memref<64x128xbf16, #shared> -> vector<64x128xf32>
+  %end = gdn_tile.mma %ub, %t acc(%os : vector<64x64xf32>) {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+  gdn_tile.store %end, %out[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32, #shared>
+  gdn_tile.barrier
+  %use = arith.mulf %next, %next : vector<64x128xf32>
+  return
+}
+
+// Products that no warpgroup can take stay synchronous: two warps, f32, rows
+// of 64 bytes.
+
+// CHECK-LABEL: func @two_warps(
+// CHECK-NOT: pending
+func.func @two_warps(%a: vector<32x64xbf16>)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 2, layout = accumulator>} {
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %s = gdn_tile.mma %a, %k : vector<32x64xbf16>, memref<64x64xbf16, #shared> -> vector<32x64xf32>
+  return
+}
+
+// CHECK-LABEL: func @others(
+// CHECK-NOT: pending
+func.func @others(%a: vector<64x64xf32>, %b: vector<64x64xbf16>)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %k = memref.alloc() : memref<64x64xf32, #shared>
+  %l = memref.alloc() : memref<64x32xbf16, #shared>
+  %0 = gdn_tile.mma %a, %k : vector<64x64xf32>, memref<64x64xf32, #shared> -> vector<64x64xf32>
+  %1 = gdn_tile.mma %b, %l : vector<64x64xbf16>, memref<64x32xbf16, #shared> -> vector<64x32xf32>
+  return
+}
