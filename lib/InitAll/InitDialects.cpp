@@ -13,6 +13,7 @@
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
+#include "mlir/Target/LLVMIR/Dialect/All.h"
 
 void mlir::gdn::registerDialects(DialectRegistry &registry) {
   registry.insert<gdn::GdnDialect, gdn_tile::GdnTileDialect>();
@@ -22,5 +23,6 @@ void mlir::gdn::registerDialects(DialectRegistry &registry) {
 void mlir::gdn::registerAllDialects(DialectRegistry &registry) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
+  registerAllGPUToLLVMIRTranslations(registry);
   registerDialects(registry);
 }

@@ -26,4 +26,10 @@ void mlir::gdn::registerPipelines() {
   PassPipelineRegistration<>("gdn-to-linalg",
                              "gdn ops to chunkwise linalg on tensors",
                              buildGdnToLinalgPipeline);
+  PassPipelineRegistration<GpuPipelineOptions>(
+      "gdn-tile-to-nvvm", "tile programs to kernels in the NVVM dialect",
+      buildGdnTileToNVVMPipeline);
+  PassPipelineRegistration<GpuPipelineOptions>(
+      "gdn-to-ptx", "gdn ops to PTX in a gpu.binary and its launches",
+      buildGdnToPtxPipeline);
 }

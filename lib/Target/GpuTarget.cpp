@@ -16,8 +16,9 @@ using namespace mlir::gdn;
 // CUDA C++ Programming Guide, "Technical Specifications per Compute
 // Capability": maximum shared memory per thread block.
 static constexpr GpuTarget kTargets[] = {
-    {"sm_80", 163 * 1024},  {"sm_86", 99 * 1024},   {"sm_89", 99 * 1024},
-    {"sm_90a", 227 * 1024}, {"sm_100", 227 * 1024}, {"sm_120", 99 * 1024},
+    {"sm_80", 80, 163 * 1024},   {"sm_86", 86, 99 * 1024},
+    {"sm_89", 89, 99 * 1024},    {"sm_90a", 90, 227 * 1024},
+    {"sm_100", 100, 227 * 1024}, {"sm_120", 120, 99 * 1024},
 };
 
 ArrayRef<GpuTarget> mlir::gdn::getGpuTargets() { return kTargets; }

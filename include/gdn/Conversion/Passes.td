@@ -113,4 +113,40 @@ def ConvertGdnTileToVectorPass
   ];
 }
 
+def ConvertGdnTileToNVVMPass
+    : Pass<"convert-gdn-tile-to-nvvm", "::mlir::ModuleOp"> {
+  let summary = "lower tile programs to kernels in the NVVM dialect";
+  let description = [{
+    Before: tile programs (functions with `gdn_tile.kernel`) with their barriers, and
+    `gdn_tile.launch`. After: a `gpu.module @kernels` with one `llvm.func` per tile
+    program, control flow still in `scf`, and `gpu.launch_func`.
+
+    * Memref arguments become `!llvm.ptr<1>` (16-byte aligned), index values i64.
+    * A fragment becomes the registers that a thread holds of it, as
+      `FragmentLayout` says: scalars, or `vector<2xbf16>` for two neighbouring
+      columns of a 16-bit type. A rounded accumulator thus is the A operand of the
+      next product.
+    * Allocations become places in one external shared-memory variable `@smem`
+      as `SharedLayout` says. The kernel's `gdn.shared_bytes` has their sum, and
+      each launch passes it.
+    * Products become `mma.sync`, 16-bit operands in shared memory go through
+      `ldmatrix`, `stmatrix` (sm_90 and later) or `movmatrix`; asynchronous
+      copies become `cp.async` and tokens disappear.
+    * exp, log, sqrt and the like are the hardware's approximations; nothing calls
+      libdevice.
+
+    Errors: an op, type or layout that has no lowering; more shared memory than
+    `target` has.
+  }];
+  let options = [
+    Option<"target", "target", "std::string", [{"sm_90a"}],
+           "the GPU, as gdn-select-schedule">
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
 #endif // GDN_CONVERSION_PASSES_TD

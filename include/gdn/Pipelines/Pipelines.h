@@ -48,6 +48,14 @@ void buildGdnToTilePipeline(OpPassManager &pm,
 /// Synchronous tile programs to asynchronous ones with barriers.
 void buildOverlapPipeline(OpPassManager &pm);
 
+/// Tile programs to kernels in the LLVM and NVVM dialects, and their launches.
+void buildGdnTileToNVVMPipeline(OpPassManager &pm,
+                                const GpuPipelineOptions &options);
+
+/// Tensors or memrefs with gdn ops to a gpu.binary that holds PTX, and launches.
+void buildGdnToPtxPipeline(OpPassManager &pm,
+                           const GpuPipelineOptions &options);
+
 /// Tensors or memrefs with gdn ops to the LLVM dialect.
 void buildGdnToCpuPipeline(OpPassManager &pm, const GdnToCpuOptions &options);
 

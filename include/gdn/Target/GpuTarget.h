@@ -18,8 +18,13 @@ namespace mlir::gdn {
 struct GpuTarget {
   /// The name users give, which is also LLVM's chip name.
   llvm::StringLiteral name;
+  /// 10 * major + minor.
+  unsigned computeCapability;
   /// Bytes of shared memory that one block may have.
   int64_t sharedBytes;
+
+  /// Has the instruction stmatrix.
+  bool hasStMatrix() const { return computeCapability >= 90; }
 };
 
 /// All targets, ascending.

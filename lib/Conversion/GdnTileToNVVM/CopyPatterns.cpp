@@ -1,0 +1,343 @@
+//===- CopyPatterns.cpp - copies between global and shared memory ---------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Addressing.h"
+#include "KernelLowering.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::gdn;
+using namespace mlir::gdn_tile;
+
+namespace {
+
+/// Copies between a tile and global memory: each thread moves pieces of
+/// neighbouring elements, neighbouring threads neighbouring pieces.
+class TileCopy {
+public:
+  TileCopy(Emitter &emitter, const KernelLowering &kernel, Operation *op,
+           MemRefType global, MemRefType tile, ArrayRef<int64_t> dims,
+           Value globalBase, Value tileBase, ArrayRef<ValueRange> indices,
+           ArrayRef<ValueRange> valid);
+
+  void emitIn(bool isAsync);
+  void emitOut();
+
+private:
+  /// Piece of a thread: coordinates of its first element in the tile.
+  struct Piece {
+    ThreadPart row, col;  // those of the thread
+    int64_t rowConst = 0; // plus this
+    Value exists;         // null: for all threads
+  };
+
+  void initPieces();
+  void forEachPiece(function_ref<void(const Piece &)> body);
+  Value getGlobal(const Piece &piece);
+  Value getShared(const Piece &piece);
+  Value getBound(int64_t tileDim);
+  /// Whether the piece lies inside; null if it always does.
+  Value isInside(const Piece &piece);
+  void copyAsync(const Piece &piece);
+  void copyIn(const Piece &piece);
+  void copyOut(const Piece &piece);
+
+  int64_t globalBytes() const { return global.getElementTypeBitWidth() / 8; }
+  int64_t stride(int64_t tileDim) const {
+    return getStaticStrides(global)[dims[tileDim - (2 - dims.size())]];
+  }
+
+  Emitter &e;
+  MemRefType global, tile;
+  SmallVector<int64_t> dims;
+  SharedLayout layout;
+  const AccessInfo &access;
+  int64_t numThreads;
+  Value origin, tileBase;
+  SmallVector<Value> validValues;
+  int64_t rows = 1, cols = 0;
+  int64_t width = 1; // elements of a piece
+  Value limits[2];   // i32 bounds of rows and columns; null where static
+};
+
+TileCopy::TileCopy(Emitter &emitter, const KernelLowering &kernel,
+                   Operation *op, MemRefType global, MemRefType tile,
+                   ArrayRef<int64_t> dims, Value globalBase, Value tileBase,
+                   ArrayRef<ValueRange> indices, ArrayRef<ValueRange> valid)
+    : e(emitter), global(global), tile(tile), dims(dims), layout(tile),
+      access(kernel.getAccess(op)), numThreads(kernel.getNumThreads()),
+      tileBase(tileBase) {
+  SmallVector<Value> indexValues;
+  for (ValueRange range : indices)
+    indexValues.push_back(range.front());
+  for (ValueRange range : valid)
+    validValues.push_back(range.front());
+  origin = getGlobalAddress(e, globalBase, global, indexValues);
+  cols = tile.getShape().back();
+  if (tile.getRank() == 2)
+    rows = tile.getDimSize(0);
+  limits[0] = getBound(0);
+  limits[1] = getBound(1);
+  initPieces();
+}
+
+/// The bound of the tile's rows (0) or columns (1), unless all of them are
+/// inside.
+Value TileCopy::getBound(int64_t tileDim) {
+  int64_t slot = tileDim - (2 - tile.getRank());
+  if (validValues.empty() || slot < 0)
+    return Value();
+  int64_t size = tile.getDimSize(slot);
+  if (access.leastValid[slot] >= size)
+    return Value();
+  if (std::optional<int64_t> constant = access.valid[slot])
+    return e.c32(std::max<int64_t>(*constant, 0));
+  return e.clamp(validValues[slot], size);
+}
+
+/// As many elements as alignment, rows and column bound allow, at most 16 bytes
+/// on either side.
+void TileCopy::initPieces() {
+  if (stride(1) != 1)
+    return;
+  int64_t tileBytes = layout.getElementBytes();
+  int64_t granularity =
+      std::gcd(cols, std::max<int64_t>(access.alignment / globalBytes(), 1));
+  if (limits[1])
+    granularity = std::gcd(granularity, access.validMultiples.back());
+  int64_t widest = std::max(tileBytes, globalBytes());
+  while (granularity % (width * 2) == 0 && width * 2 * widest <= 16)
+    width *= 2;
+}
+
+void TileCopy::forEachPiece(function_ref<void(const Piece &)> body) {
+  int64_t perRow = cols / width, total = rows * perRow;
+  // Columns that are far apart in memory are better walked rows first.
+  bool rowsFirst = rows > 1 && stride(1) != 1 && stride(0) == 1;
+  int64_t inner = rowsFirst ? rows : perRow;
+  int64_t numSteps = llvm::divideCeil(total, numThreads);
+  auto getPiece = [&](Value index, int64_t bits) {
+    Piece piece;
+    ThreadPart first, second;
+    if (inner == 1) {
+      first.value = index;
+      first.bits = bits;
+    } else if (llvm::isPowerOf2_64(inner)) {
+      first = {e.shrC(index, llvm::Log2_64(inner)),
+               bits == -1 ? -1 : bits >> llvm::Log2_64(inner)};
+      second = {e.andC(index, inner - 1), inner - 1};
+    } else {
+      Value divisor = e.c32(inner);
+      first = {LLVM::UDivOp::create(e.builder, e.loc, index, divisor), -1};
+      second = {LLVM::URemOp::create(e.builder, e.loc, index, divisor), -1};
+    }
+    piece.row = rowsFirst ? second : first;
+    piece.col = (rowsFirst ? first : second).scale(e, width);
+    if (inner == total && !rowsFirst) { // a single row
+      piece.col = ThreadPart{index, bits}.scale(e, width);
+      piece.row = ThreadPart();
+    }
+    return piece;
+  };
+  bool exact = numThreads % inner == 0 && !rowsFirst;
+  int64_t threadBits = llvm::PowerOf2Ceil(numThreads) - 1;
+  constexpr int64_t maxUnrolled = 32;
+  if (numSteps <= maxUnrolled) {
+    Piece first = getPiece(e.threadId(), threadBits);
+    for (int64_t step = 0; step < numSteps; ++step) {
+      Piece piece = first;
+      int64_t start = step * numThreads;
+      if (exact && inner != total)
+        piece.rowConst = start / inner;
+      else if (step != 0)
+        piece = getPiece(e.addC(e.threadId(), start), -1);
+      if (start + numThreads > total)
+        piece.exists = e.lessThanC(e.threadId(), total - start);
+      body(piece);
+    }
+    return;
+  }
+  Value thread = LLVM::ZExtOp::create(e.builder, e.loc, e.i64(), e.threadId());
+  scf::ForOp::create(
+      e.builder, e.loc, thread, e.c64(total), e.c64(numThreads), ValueRange(),
+      [&](OpBuilder &, Location loc, Value index, ValueRange) {
+        body(getPiece(LLVM::TruncOp::create(e.builder, loc, e.i32(), index),
+                      -1));
+        scf::YieldOp::create(e.builder, loc);
+      });
+}
+
+Value TileCopy::getGlobal(const Piece &piece) {
+  Value offset;
+  int64_t rowBytes = rows > 1 ? stride(0) * globalBytes() : 0;
+  if (piece.row.value)
+    offset = e.mulC(piece.row.value, rowBytes);
+  if (piece.col.value)
+    offset = e.add(offset, e.mulC(piece.col.value, stride(1) * globalBytes()));
+  Value pointer = origin;
+  if (offset)
+    pointer = e.advance(
+        pointer, LLVM::ZExtOp::create(e.builder, e.loc, e.i64(), offset));
+  return e.advance(pointer, piece.rowConst * rowBytes);
+}
+
+Value TileCopy::getShared(const Piece &piece) {
+  return SharedAddress(e, layout, tileBase, piece.row, piece.col)
+      .at(piece.rowConst, 0);
+}
+
+Value TileCopy::isInside(const Piece &piece) {
+  Value inside;
+  Value zero = e.c32(0);
+  if (limits[0])
+    inside = e.lessThan(
+        e.addC(piece.row.value ? piece.row.value : zero, piece.rowConst),
+        limits[0]);
+  if (limits[1])
+    inside = e.both(inside, e.lessThan(piece.col.value ? piece.col.value : zero,
+                                       limits[1]));
+  return inside;
+}
+
+void TileCopy::copyAsync(const Piece &piece) {
+  int64_t bytes = width * globalBytes();
+  Value inside = isInside(piece), size;
+  if (inside)
+    size = e.select(inside, e.c32(bytes), e.c32(0));
+  NVVM::CpAsyncOp::create(e.builder, e.loc, getShared(piece), getGlobal(piece),
+                          bytes,
+                          bytes == 16 ? NVVM::LoadCacheModifierKind::CG
+                                      : NVVM::LoadCacheModifierKind::CA,
+                          size);
+}
+
+void TileCopy::copyIn(const Piece &piece) {
+  int64_t words = width * globalBytes() / 4;
+  SmallVector<Value> loaded =
+      e.loadWords(getGlobal(piece), words, isInside(piece));
+  Value shared = getShared(piece);
+  if (global.getElementType() == tile.getElementType()) {
+    e.storeWords(shared, loaded, Value());
+    return;
+  }
+  // 16-bit elements become float32.
+  Type half = global.getElementType();
+  SmallVector<Value> extended;
+  for (Value word : loaded) {
+    Type unit = words == 0 ? half : VectorType::get(2, half);
+    Value value = e.bitcast(word, unit);
+    for (int64_t i = 0; i < (words == 0 ? 1 : 2); ++i) {
+      Value element = words == 0 ? value : e.extractElement(value, i);
+      Value wide = LLVM::FPExtOp::create(e.builder, e.loc, e.f32(), element);
+      extended.push_back(e.bitcast(wide, e.i32()));
+    }
+  }
+  e.storeWords(shared, extended, Value());
+}
+
+void TileCopy::copyOut(const Piece &piece) {
+  int64_t words = width * globalBytes() / 4;
+  SmallVector<Value> loaded = e.loadWords(getShared(piece), words, Value());
+  e.storeWords(getGlobal(piece), loaded, isInside(piece));
+}
+
+/// Runs `body` where the piece exists.
+static void guard(Emitter &e, Value exists, function_ref<void()> body) {
+  if (!exists) {
+    body();
+    return;
+  }
+  auto ifOp = scf::IfOp::create(e.builder, e.loc, exists,
+                                /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard insertion(e.builder);
+  e.builder.setInsertionPointToStart(ifOp.thenBlock());
+  body();
+}
+
+void TileCopy::emitIn(bool isAsync) {
+  bool hasPieces = width * globalBytes() >= 4;
+  forEachPiece([&](const Piece &piece) {
+    guard(e, piece.exists,
+          [&] { isAsync &&hasPieces ? copyAsync(piece) : copyIn(piece); });
+  });
+}
+
+void TileCopy::emitOut() {
+  forEachPiece([&](const Piece &piece) {
+    guard(e, piece.exists, [&] { copyOut(piece); });
+  });
+}
+
+struct CopyInPattern : TilePattern<CopyInOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(CopyInOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    auto global = cast<MemRefType>(op.getSource().getType());
+    auto tile = cast<MemRefType>(op.getTile().getType());
+    TileCopy copy(e, kernel, op, global, tile, op.getDims(),
+                  adaptor.getSource().front(), adaptor.getTile().front(),
+                  adaptor.getIndices(), adaptor.getValid());
+    copy.emitIn(/*isAsync=*/static_cast<bool>(op.getToken()));
+    if (op.getToken())
+      rewriter.replaceOpWithMultiple(op, {ValueRange()});
+    else
+      rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct CopyOutPattern : TilePattern<CopyOutOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(CopyOutOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    auto global = cast<MemRefType>(op.getDestination().getType());
+    auto tile = cast<MemRefType>(op.getTile().getType());
+    TileCopy copy(e, kernel, op, global, tile, op.getDims(),
+                  adaptor.getDestination().front(), adaptor.getTile().front(),
+                  adaptor.getIndices(), adaptor.getValid());
+    copy.emitOut();
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct JoinPattern : TilePattern<JoinOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(JoinOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    NVVM::CpAsyncCommitGroupOp::create(rewriter, op.getLoc());
+    rewriter.replaceOpWithMultiple(op, {ValueRange()});
+    return success();
+  }
+};
+
+struct WaitPattern : TilePattern<WaitOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(WaitOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    NVVM::CpAsyncWaitGroupOp::create(rewriter, op.getLoc(), op.getPending());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+} // namespace
+
+void mlir::gdn::populateCopyPatterns(const KernelLowering &kernel,
+                                     RewritePatternSet &patterns) {
+  patterns.add<CopyInPattern, CopyOutPattern, JoinPattern, WaitPattern>(
+      kernel, patterns.getContext());
+}

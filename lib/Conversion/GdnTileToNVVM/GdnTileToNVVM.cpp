@@ -1,0 +1,153 @@
+//===- GdnTileToNVVM.cpp - tile programs to NVVM --------------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+#include "gdn/Conversion/Passes.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mlir::gdn {
+#define GEN_PASS_DEF_CONVERTGDNTILETONVVMPASS
+#include "gdn/Conversion/Passes.h.inc"
+} // namespace mlir::gdn
+
+using namespace mlir;
+using namespace mlir::gdn;
+using namespace mlir::gdn_tile;
+
+namespace {
+
+constexpr StringLiteral kModuleName = "kernels";
+
+/// What the host side of a launch needs to know.
+struct KernelInfo {
+  int64_t numThreads;
+  int64_t sharedBytes;
+};
+
+struct ConvertGdnTileToNVVMPass
+    : gdn::impl::ConvertGdnTileToNVVMPassBase<ConvertGdnTileToNVVMPass> {
+  using ConvertGdnTileToNVVMPassBase::ConvertGdnTileToNVVMPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    std::optional<GpuTarget> gpu = lookUpGpuTarget(target);
+    if (!gpu) {
+      module.emitError("unknown target '")
+          << target << "': expected one of " << listGpuTargets();
+      return signalPassFailure();
+    }
+    SmallVector<func::FuncOp> kernels;
+    for (auto func : module.getOps<func::FuncOp>())
+      if (gdn_tile::getKernelAttr(func))
+        kernels.push_back(func);
+    if (kernels.empty())
+      return;
+    llvm::StringMap<KernelInfo> infos;
+    gpu::GPUModuleOp gpuModule = createGpuModule(module, *gpu);
+    for (func::FuncOp func : kernels)
+      if (failed(convertKernel(func, *gpu, gpuModule, infos)))
+        return signalPassFailure();
+    module.walk([&](LaunchOp launch) { convertLaunch(launch, infos); });
+  }
+
+private:
+  gpu::GPUModuleOp createGpuModule(ModuleOp module, const GpuTarget &gpu);
+  LogicalResult convertKernel(func::FuncOp func, const GpuTarget &gpu,
+                              gpu::GPUModuleOp gpuModule,
+                              llvm::StringMap<KernelInfo> &infos);
+  void convertLaunch(LaunchOp launch, const llvm::StringMap<KernelInfo> &infos);
+};
+
+gpu::GPUModuleOp
+ConvertGdnTileToNVVMPass::createGpuModule(ModuleOp module,
+                                          const GpuTarget &gpu) {
+  auto builder = OpBuilder::atBlockBegin(module.getBody());
+  Location loc = module.getLoc();
+  // movmatrix needs more than LLVM's default for the chip.
+  StringRef features = gpu.hasStMatrix() ? "" : "+ptx78";
+  auto target = NVVM::NVVMTargetAttr::get(
+      builder.getContext(), /*O=*/3, "nvptx64-nvidia-cuda", gpu.name, features);
+  auto gpuModule = gpu::GPUModuleOp::create(builder, loc, kModuleName,
+                                            ArrayRef<Attribute>{target});
+  module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
+                  builder.getUnitAttr());
+  builder.setInsertionPointToStart(gpuModule.getBody());
+  // gpu.dynamic_shared_memory becomes an internal variable of 16-byte alignment
+  // that ptxas may place behind others; swizzled tiles need 1024.
+  auto bytes = LLVM::LLVMArrayType::get(builder.getI8Type(), 0);
+  LLVM::GlobalOp::create(builder, loc, bytes, /*isConstant=*/false,
+                         LLVM::Linkage::External, kSharedName, Attribute(),
+                         /*alignment=*/1024, /*addrSpace=*/3);
+  return gpuModule;
+}
+
+LogicalResult
+ConvertGdnTileToNVVMPass::convertKernel(func::FuncOp func, const GpuTarget &gpu,
+                                        gpu::GPUModuleOp gpuModule,
+                                        llvm::StringMap<KernelInfo> &infos) {
+  KernelLowering kernel(func, gpu);
+  if (failed(kernel.analyze()))
+    return failure();
+  infos[func.getName()] = {kernel.getNumThreads(), kernel.getSharedBytes()};
+
+  RewritePatternSet patterns(&getContext());
+  populateStructurePatterns(kernel, patterns);
+  populateElementwisePatterns(kernel, patterns);
+  populateMathPatterns(kernel, patterns);
+  populateAccessPatterns(kernel, patterns);
+  populateCopyPatterns(kernel, patterns);
+  populateMmaPatterns(kernel, patterns);
+  populateSumPatterns(kernel, patterns);
+  populateChunkPatterns(kernel, patterns);
+  populateScoresPatterns(kernel, patterns);
+  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+  arith::populateArithToLLVMConversionPatterns(kernel.converter, patterns);
+  ConversionTarget target(getContext());
+  target.addLegalDialect<LLVM::LLVMDialect, NVVM::NVVMDialect>();
+  scf::populateSCFStructuralTypeConversionsAndLegality(kernel.converter,
+                                                       patterns, target);
+  func->moveBefore(gpuModule.getBody(), gpuModule.getBody()->end());
+  std::string name = func.getName().str();
+  if (failed(applyFullConversion(func, target, std::move(patterns))))
+    return failure();
+  // Products and sums that meet in one expression become fused multiply-adds.
+  auto contract = LLVM::FastmathFlagsAttr::get(&getContext(),
+                                               LLVM::FastmathFlags::contract);
+  gpuModule.lookupSymbol(name)->walk([&](Operation *op) {
+    if (isa<LLVM::FAddOp, LLVM::FSubOp, LLVM::FMulOp, LLVM::FNegOp>(op))
+      op->setAttr("fastmathFlags", contract);
+  });
+  return success();
+}
+
+void ConvertGdnTileToNVVMPass::convertLaunch(
+    LaunchOp launch, const llvm::StringMap<KernelInfo> &infos) {
+  OpBuilder builder(launch);
+  Location loc = launch.getLoc();
+  const KernelInfo &info = infos.find(launch.getKernel())->second;
+  Value one = arith::ConstantIndexOp::create(builder, loc, 1);
+  Value threads = arith::ConstantIndexOp::create(builder, loc, info.numThreads);
+  Value shared =
+      arith::ConstantIntOp::create(builder, loc, info.sharedBytes, 32);
+  auto kernel = SymbolRefAttr::get(
+      builder.getContext(), kModuleName,
+      {FlatSymbolRefAttr::get(builder.getContext(), launch.getKernel())});
+  gpu::LaunchFuncOp::create(
+      builder, loc, kernel, gpu::KernelDim3{launch.getGrid(), one, one},
+      gpu::KernelDim3{threads, one, one}, shared, launch.getArgs());
+  launch.erase();
+}
+
+} // namespace

@@ -1,0 +1,170 @@
+//===- KernelChecks.cpp - what the GPU lowering refuses -------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// All errors come from here, before the conversion: patterns do not fail.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+using namespace mlir::gdn_tile;
+
+LogicalResult KernelLowering::checkArguments() {
+  for (auto [i, type] : llvm::enumerate(func.getArgumentTypes())) {
+    if (type.isIndex())
+      continue;
+    auto memref = dyn_cast<MemRefType>(type);
+    if (!memref)
+      return func.emitOpError("argument ")
+             << i << " has type " << type
+             << ", but a kernel takes memrefs and index values";
+    if (!memref.getLayout().isIdentity() || isShared(memref) ||
+        llvm::is_contained(memref.getShape().drop_front(memref.getRank() > 0),
+                           ShapedType::kDynamic))
+      return func.emitOpError("argument ")
+             << i << " has type " << type
+             << ", but only the outermost dimension of a contiguous memref in "
+                "global memory may be dynamic";
+  }
+  return success();
+}
+
+LogicalResult KernelLowering::checkType(Operation *op, Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  if (!vector)
+    return success();
+  if (!isFragment(type))
+    return op->emitOpError("has a vector of type ")
+           << type << ", but fragments have rank 2";
+  Type element = vector.getElementType();
+  if (!element.isF32() && !element.isF16() && !element.isBF16() &&
+      !element.isInteger(32) && !element.isInteger(1))
+    return op->emitOpError("has a fragment of type ")
+           << type << ", but the GPU lowering has f32, f16, bf16, i32 and i1";
+  return FragmentLayout::get(kernel, vector, [&] { return op->emitOpError(); });
+}
+
+static bool isSupported(Operation *op) {
+  if (isa<scf::ForOp, scf::IfOp, scf::WhileOp, scf::YieldOp, scf::ConditionOp,
+          func::ReturnOp, func::FuncOp, memref::AllocOp, memref::LoadOp,
+          memref::StoreOp, vector::BroadcastOp>(op))
+    return true;
+  if (isa<math::ExpOp, math::Exp2Op, math::LogOp, math::Log2Op, math::Log1pOp,
+          math::RsqrtOp, math::SqrtOp, math::AbsFOp, math::FmaOp>(op))
+    return true;
+  if (isa<LaunchOp>(op))
+    return false;
+  return isa<arith::ArithDialect, GdnTileDialect>(op->getDialect());
+}
+
+/// Offsets inside a tile are 32 bits wide.
+static LogicalResult checkSpan(Operation *op, MemRefType memref,
+                               ArrayRef<int64_t> dims,
+                               ArrayRef<int64_t> shape) {
+  if (isShared(memref))
+    return success();
+  SmallVector<int64_t> strides = getStaticStrides(memref);
+  int64_t span = 1;
+  for (auto [dim, size] : llvm::zip_equal(dims, shape))
+    span += (size - 1) * strides[dim];
+  span *= memref.getElementTypeBitWidth() / 8;
+  if (span <= std::numeric_limits<int32_t>::max())
+    return success();
+  return op->emitOpError("moves a tile that spans ")
+         << span << " bytes of global memory, more than 2^31 - 1";
+}
+
+static VectorType getFragment(LoadOp op) {
+  return cast<VectorType>(op.getResult().getType());
+}
+
+static VectorType getFragment(StoreOp op) {
+  return cast<VectorType>(op.getValue().getType());
+}
+
+template <typename Op>
+static LogicalResult checkAccess(Op op, VectorType fragment) {
+  auto memref = cast<MemRefType>(op.getMemref().getType());
+  if (memref.getElementTypeBitWidth() < 16)
+    return op.emitOpError("cannot move elements of type ")
+           << memref.getElementType();
+  SmallVector<int64_t, 2> shape(fragment.getShape());
+  if (op.getDims().size() == 1)
+    shape = {std::max(shape[0], shape[1])};
+  return checkSpan(op, memref, op.getDims(), shape);
+}
+
+static LogicalResult checkScores(ScoresOp op) {
+  int64_t channels = cast<MemRefType>(op.getX().getType()).getDimSize(1);
+  if (channels % 16 == 0)
+    return success();
+  return op.emitOpError("has ")
+         << channels
+         << " channels, but the GPU lowering needs a multiple of 16";
+}
+
+/// The hardware's functions and our division are for float32.
+static LogicalResult checkMath(Operation *op) {
+  Type element = getElementTypeOrSelf(op->getResult(0).getType());
+  if (element.isF32())
+    return success();
+  return op->emitOpError("is lowered for f32 only, but has ") << element;
+}
+
+LogicalResult KernelLowering::checkOp(Operation *op) {
+  if (!isSupported(op))
+    return op->emitOpError("is not supported in a tile program for the GPU");
+  for (Type type : op->getResultTypes())
+    if (failed(checkType(op, type)))
+      return failure();
+  for (Value operand : op->getOperands())
+    if (failed(checkType(op, operand.getType())))
+      return failure();
+  if (auto constant = dyn_cast<arith::ConstantOp>(op))
+    if (isFragment(constant.getType()) &&
+        !isa<SplatElementsAttr>(constant.getValue()))
+      return op->emitOpError("a fragment constant must be a splat");
+  if (isa<arith::DivFOp>(op) || isa<math::MathDialect>(op->getDialect()))
+    return checkMath(op);
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<LoadOp, StoreOp>([&](auto access) {
+        accesses[op] = analyzeAccess(
+            cast<MemRefType>(access.getMemref().getType()), access.getIndices(),
+            access.getDims(), access.getValid());
+        return checkAccess(access, getFragment(access));
+      })
+      .Case([&](CopyInOp copy) {
+        auto source = cast<MemRefType>(copy.getSource().getType());
+        accesses[op] = analyzeAccess(source, copy.getIndices(), copy.getDims(),
+                                     copy.getValid());
+        return checkSpan(op, source, copy.getDims(),
+                         cast<MemRefType>(copy.getTile().getType()).getShape());
+      })
+      .Case([&](CopyOutOp copy) {
+        auto destination = cast<MemRefType>(copy.getDestination().getType());
+        accesses[op] = analyzeAccess(destination, copy.getIndices(),
+                                     copy.getDims(), copy.getValid());
+        return checkSpan(op, destination, copy.getDims(),
+                         cast<MemRefType>(copy.getTile().getType()).getShape());
+      })
+      .Case([&](MmaOp mma) -> LogicalResult {
+        if (kernel.getLayout() == FragmentLayoutKind::Accumulator)
+          return success();
+        return mma.emitOpError("needs a kernel of the accumulator layout");
+      })
+      .Case([](ScoresOp scores) { return checkScores(scores); })
+      .Default(success());
+}

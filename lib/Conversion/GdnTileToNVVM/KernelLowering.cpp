@@ -1,0 +1,161 @@
+//===- KernelLowering.cpp - what the patterns of a kernel share -----------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+using namespace mlir::gdn_tile;
+
+static LowerToLLVMOptions getOptions(MLIRContext *context) {
+  LowerToLLVMOptions options(context);
+  options.overrideIndexBitwidth(64);
+  return options;
+}
+
+KernelLowering::KernelLowering(func::FuncOp func, const GpuTarget &target)
+    : func(func), kernel(gdn_tile::getKernelAttr(func)), target(target),
+      converter(func.getContext(), getOptions(func.getContext())) {
+  addTypeConversions();
+}
+
+void KernelLowering::addTypeConversions() {
+  // A fragment becomes its registers, a token nothing at all.
+  converter.addConversion(
+      [this](VectorType type,
+             SmallVectorImpl<Type> &results) -> std::optional<LogicalResult> {
+        if (type.getRank() != 2)
+          return std::nullopt;
+        int64_t count = getLayout(type).getNumRegisters();
+        Type element = type.getElementType();
+        if (isPacked(type))
+          results.append(count / 2, VectorType::get(2, element));
+        else
+          results.append(count, element);
+        return success();
+      });
+  converter.addConversion(
+      [](TokenType type, SmallVectorImpl<Type> &results) { return success(); });
+  converter.addConversion([](MemRefType type) -> Type {
+    return LLVM::LLVMPointerType::get(type.getContext(),
+                                      isShared(type) ? 3 : 1);
+  });
+}
+
+FragmentLayout KernelLowering::getLayout(Type fragment) const {
+  auto layout = FragmentLayout::get(kernel, cast<VectorType>(fragment),
+                                    [&] { return emitError(func.getLoc()); });
+  assert(succeeded(layout) && "checkType has accepted the fragment");
+  return *layout;
+}
+
+bool KernelLowering::isPacked(Type fragment) const {
+  Type element = cast<VectorType>(fragment).getElementType();
+  return isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 16 &&
+         getLayout(fragment).hasColumnPairs();
+}
+
+const AccessInfo &KernelLowering::getAccess(Operation *op) const {
+  auto it = accesses.find(op);
+  assert(it != accesses.end() && "analyze has seen every access");
+  return it->second;
+}
+
+int64_t KernelLowering::getSharedOffset(Operation *op) const {
+  auto it = sharedOffsets.find(op);
+  assert(it != sharedOffsets.end() && "analyze has placed every allocation");
+  return it->second;
+}
+
+Value KernelLowering::getSharedBase(Emitter &e, int64_t offset) const {
+  auto type = LLVM::LLVMPointerType::get(func.getContext(), 3);
+  Value base = LLVM::AddressOfOp::create(e.builder, e.loc, type, kSharedName);
+  return e.advance(base, offset);
+}
+
+SmallVector<Value> KernelLowering::unpack(Emitter &e, Type fragment,
+                                          ValueRange registers) const {
+  if (!isPacked(fragment))
+    return SmallVector<Value>(registers);
+  SmallVector<Value> elements;
+  for (Value pair : registers)
+    for (int64_t i : {0, 1})
+      elements.push_back(e.extractElement(pair, i));
+  return elements;
+}
+
+SmallVector<Value> KernelLowering::pack(Emitter &e, Type fragment,
+                                        ValueRange elements) const {
+  if (!isPacked(fragment))
+    return SmallVector<Value>(elements);
+  SmallVector<Value> registers;
+  for (size_t i = 0; i < elements.size(); i += 2)
+    registers.push_back(e.makeVector(elements.slice(i, 2)));
+  return registers;
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelLowering::placeSharedMemory() {
+  SmallVector<std::pair<Operation *, SharedLayout>> allocs;
+  WalkResult walk = func.walk([&](memref::AllocOp alloc) {
+    MemRefType type = alloc.getType();
+    if (!isShared(type) || !type.hasStaticShape() || type.getRank() < 1 ||
+        type.getRank() > 3 || !type.getLayout().isIdentity()) {
+      alloc.emitOpError("expects a static shared-memory tile of rank 1 to 3, "
+                        "but has ")
+          << type;
+      return WalkResult::interrupt();
+    }
+    allocs.emplace_back(alloc, SharedLayout(type));
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  // The tiles of the largest alignment first: hardly any padding.
+  for (int64_t alignment : {1024, 512, 256, 16})
+    for (auto &[op, layout] : allocs) {
+      if (layout.getAlignment() != alignment)
+        continue;
+      sharedBytes = llvm::alignTo(sharedBytes, alignment);
+      sharedOffsets[op] = sharedBytes;
+      sharedBytes += layout.getBytes();
+    }
+  // A sum over rows that lie in several warps goes through shared memory.
+  func.walk([&](SumOp sum) {
+    auto type = cast<VectorType>(sum.getResult().getType());
+    if (type.getDimSize(0) != 1 || kernel.getWarps() == 1)
+      return;
+    sharedBytes = llvm::alignTo(sharedBytes, 16);
+    sharedOffsets[sum] = sharedBytes;
+    sharedBytes += kernel.getWarps() * type.getDimSize(1) * sizeof(float);
+  });
+  if (sharedBytes > target.sharedBytes)
+    return func.emitOpError("kernel '")
+           << func.getName() << "' needs " << sharedBytes
+           << " bytes of shared memory, but " << target.name << " has "
+           << target.sharedBytes << " bytes a block";
+  return success();
+}
+
+LogicalResult KernelLowering::analyze() {
+  if (func.isDeclaration())
+    return func.emitOpError("a kernel needs a body");
+  if (failed(checkArguments()))
+    return failure();
+  WalkResult walk = func.walk([&](Operation *op) {
+    return failed(checkOp(op)) ? WalkResult::interrupt()
+                               : WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted() || failed(placeSharedMemory()));
+}

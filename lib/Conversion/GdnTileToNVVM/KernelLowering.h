@@ -1,0 +1,140 @@
+//===- KernelLowering.h - what the patterns of a kernel share ---*- C++ -*-===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GDN_LIB_CONVERSION_GDNTILETONVVM_KERNELLOWERING_H
+#define GDN_LIB_CONVERSION_GDNTILETONVVM_KERNELLOWERING_H
+
+#include "Emitter.h"
+#include "gdn/Target/GpuTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include <optional>
+
+namespace mlir::gdn {
+
+/// What is known of the indices and bounds of a load, store or copy. Taken
+/// before the conversion, which replaces the values that tell.
+struct AccessInfo {
+  /// Largest power of two up to 16 that divides the byte address of every row
+  /// of the accessed tile.
+  int64_t alignment = 16;
+  /// Per index: its value, and a number that divides it (0 for index zero).
+  SmallVector<std::optional<int64_t>> indices;
+  SmallVector<int64_t> indexMultiples;
+  /// Per bound: its least value, its value if known, and a divisor.
+  SmallVector<int64_t> leastValid;
+  SmallVector<std::optional<int64_t>> valid;
+  SmallVector<int64_t> validMultiples;
+};
+
+/// The kernel under conversion: its layouts, its shared memory and its types.
+class KernelLowering {
+public:
+  KernelLowering(func::FuncOp func, const GpuTarget &target);
+
+  /// Checks that the kernel can be lowered, places its shared memory and
+  /// records the accesses. Errors are reported at the ops.
+  LogicalResult analyze();
+
+  int64_t getNumThreads() const { return 32 * kernel.getWarps(); }
+  int64_t getSharedBytes() const { return sharedBytes; }
+  gdn_tile::FragmentLayout getLayout(Type fragment) const;
+  /// Whether a register holds two neighbouring columns (16-bit floats).
+  bool isPacked(Type fragment) const;
+  const AccessInfo &getAccess(Operation *op) const;
+  /// Byte offset of an allocation, or of the scratch space of an op.
+  int64_t getSharedOffset(Operation *op) const;
+  Value getSharedBase(Emitter &emitter, int64_t offset) const;
+  Value getScratch(Emitter &emitter, Operation *op) const {
+    return getSharedBase(emitter, getSharedOffset(op));
+  }
+
+  /// Coordinates of a thread's first register; null for zero.
+  Value getRowBase(Emitter &emitter,
+                   const gdn_tile::FragmentLayout &layout) const {
+    return emitter.threadCoordinate(layout.getRowTerms(), getNumThreads());
+  }
+  Value getColBase(Emitter &emitter,
+                   const gdn_tile::FragmentLayout &layout) const {
+    return emitter.threadCoordinate(layout.getColTerms(), getNumThreads());
+  }
+
+  /// Registers of a fragment one element each, and the reverse.
+  SmallVector<Value> unpack(Emitter &emitter, Type fragment,
+                            ValueRange registers) const;
+  SmallVector<Value> pack(Emitter &emitter, Type fragment,
+                          ValueRange elements) const;
+
+  mutable func::FuncOp func;
+  gdn_tile::KernelAttr kernel;
+  const GpuTarget &target;
+  LLVMTypeConverter converter;
+
+private:
+  LogicalResult checkArguments();
+  LogicalResult checkOp(Operation *op);
+  LogicalResult checkType(Operation *op, Type type);
+  LogicalResult placeSharedMemory();
+  void addTypeConversions();
+
+  DenseMap<Operation *, AccessInfo> accesses;
+  DenseMap<Operation *, int64_t> sharedOffsets;
+  int64_t sharedBytes = 0;
+};
+
+/// Name of the block's one shared memory variable.
+constexpr StringLiteral kSharedName = "smem";
+
+inline bool isFragment(Type type) {
+  auto vector = dyn_cast<VectorType>(type);
+  return vector && vector.getRank() == 2;
+}
+
+/// Analyses a gdn_tile.load, store or copy. With a shared memref the alignment
+/// is that of its first element.
+AccessInfo analyzeAccess(MemRefType memref, ValueRange indices,
+                         ArrayRef<int64_t> dims, ValueRange valid);
+
+/// Strides of an identity layout, in elements.
+SmallVector<int64_t> getStaticStrides(MemRefType type);
+
+/// Base of the patterns on tile ops. They go before the upstream patterns.
+template <typename Op>
+class TilePattern : public OpConversionPattern<Op> {
+public:
+  TilePattern(const KernelLowering &kernel, MLIRContext *context)
+      : OpConversionPattern<Op>(kernel.converter, context, /*benefit=*/10),
+        kernel(kernel) {}
+  using Adaptor = typename OpConversionPattern<Op>::OneToNOpAdaptor;
+
+protected:
+  const KernelLowering &kernel;
+};
+
+void populateElementwisePatterns(const KernelLowering &kernel,
+                                 RewritePatternSet &patterns);
+void populateMathPatterns(const KernelLowering &kernel,
+                          RewritePatternSet &patterns);
+void populateStructurePatterns(const KernelLowering &kernel,
+                               RewritePatternSet &patterns);
+void populateAccessPatterns(const KernelLowering &kernel,
+                            RewritePatternSet &patterns);
+void populateCopyPatterns(const KernelLowering &kernel,
+                          RewritePatternSet &patterns);
+void populateMmaPatterns(const KernelLowering &kernel,
+                         RewritePatternSet &patterns);
+void populateSumPatterns(const KernelLowering &kernel,
+                         RewritePatternSet &patterns);
+void populateChunkPatterns(const KernelLowering &kernel,
+                           RewritePatternSet &patterns);
+void populateScoresPatterns(const KernelLowering &kernel,
+                            RewritePatternSet &patterns);
+
+} // namespace mlir::gdn
+
+#endif // GDN_LIB_CONVERSION_GDNTILETONVVM_KERNELLOWERING_H

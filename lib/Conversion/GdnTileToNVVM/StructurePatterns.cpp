@@ -1,0 +1,173 @@
+//===- StructurePatterns.cpp - functions, scalars, barriers ---------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Addressing.h"
+#include "KernelLowering.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+using namespace mlir::gdn_tile;
+
+namespace {
+
+struct FuncPattern : TilePattern<func::FuncOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(func::FuncOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    MLIRContext *context = op.getContext();
+    TypeConverter::SignatureConversion signature(op.getNumArguments());
+    if (failed(typeConverter->convertSignatureArgs(op.getArgumentTypes(),
+                                                   signature)))
+      return failure();
+    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
+                                            signature.getConvertedTypes());
+    auto kernelFunc =
+        LLVM::LLVMFuncOp::create(rewriter, op.getLoc(), op.getName(), type);
+    kernelFunc->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
+                        rewriter.getUnitAttr());
+    kernelFunc->setAttr("gpu.kernel", rewriter.getUnitAttr());
+    kernelFunc->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                        rewriter.getDenseI32ArrayAttr(
+                            {static_cast<int32_t>(kernel.getNumThreads())}));
+    kernelFunc->setAttr("gdn.shared_bytes",
+                        rewriter.getI64IntegerAttr(kernel.getSharedBytes()));
+    rewriter.inlineRegionBefore(op.getBody(), kernelFunc.getBody(),
+                                kernelFunc.end());
+    if (failed(rewriter.convertRegionTypes(&kernelFunc.getBody(),
+                                           *typeConverter, &signature)))
+      return failure();
+    for (auto [i, argument] : llvm::enumerate(op.getArgumentTypes()))
+      if (isa<MemRefType>(argument))
+        kernelFunc.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(),
+                              rewriter.getI64IntegerAttr(16));
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct ReturnPattern : TilePattern<func::ReturnOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(func::ReturnOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<LLVM::ReturnOp>(op, ValueRange());
+    return success();
+  }
+};
+
+struct BlockIdPattern : TilePattern<BlockIdOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(BlockIdOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    Value id = NVVM::BlockIdXOp::create(rewriter, op.getLoc(), e.i32());
+    rewriter.replaceOpWithNewOp<LLVM::ZExtOp>(op, e.i64(), id);
+    return success();
+  }
+};
+
+struct BarrierPattern : TilePattern<gdn_tile::BarrierOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(gdn_tile::BarrierOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter(rewriter, op.getLoc()).barrier();
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct AllocPattern : TilePattern<memref::AllocOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(memref::AllocOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    rewriter.replaceOp(op, kernel.getSharedBase(e, kernel.getSharedOffset(op)));
+    return success();
+  }
+};
+
+struct StagePattern : TilePattern<StageOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(StageOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    SharedLayout layout(cast<MemRefType>(op.getResult().getType()));
+    Value stage = LLVM::TruncOp::create(rewriter, op.getLoc(), e.i32(),
+                                        adaptor.getStage().front());
+    rewriter.replaceOp(op, e.advance(adaptor.getBuffers().front(),
+                                     e.mulC(stage, layout.getStageBytes())));
+    return success();
+  }
+};
+
+SmallVector<Value> flatten(ArrayRef<ValueRange> ranges) {
+  SmallVector<Value> values;
+  for (ValueRange range : ranges)
+    llvm::append_range(values, range);
+  return values;
+}
+
+Value getElementAddress(Emitter &e, MemRefType type, Value base,
+                        ValueRange indices) {
+  return isShared(type) ? getSharedElement(e, base, type, indices)
+                        : getGlobalAddress(e, base, type, indices);
+}
+
+struct ScalarLoadPattern : TilePattern<memref::LoadOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(memref::LoadOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    Value address =
+        getElementAddress(e, op.getMemRefType(), adaptor.getMemref().front(),
+                          flatten(adaptor.getIndices()));
+    rewriter.replaceOpWithNewOp<LLVM::LoadOp>(
+        op, typeConverter->convertType(op.getType()), address);
+    return success();
+  }
+};
+
+/// All threads hold the same scalar: the first stores it.
+struct ScalarStorePattern : TilePattern<memref::StoreOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(memref::StoreOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    Value address =
+        getElementAddress(e, op.getMemRefType(), adaptor.getMemref().front(),
+                          flatten(adaptor.getIndices()));
+    Value value = adaptor.getValue().front();
+    scf::IfOp::create(rewriter, op.getLoc(), e.equalsC(e.threadId(), 0),
+                      [&](OpBuilder &builder, Location loc) {
+                        LLVM::StoreOp::create(builder, loc, value, address);
+                        scf::YieldOp::create(builder, loc);
+                      });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+} // namespace
+
+void mlir::gdn::populateStructurePatterns(const KernelLowering &kernel,
+                                          RewritePatternSet &patterns) {
+  patterns
+      .add<FuncPattern, ReturnPattern, BlockIdPattern, BarrierPattern,
+           AllocPattern, StagePattern, ScalarLoadPattern, ScalarStorePattern>(
+          kernel, patterns.getContext());
+}

@@ -1,0 +1,46 @@
+//===- GdnTileToNVVM.cpp - tile programs to NVVM and PTX ------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "gdn/Conversion/Passes.h"
+#include "gdn/Pipelines/Pipelines.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/GPU/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+void mlir::gdn::buildGdnTileToNVVMPipeline(OpPassManager &pm,
+                                           const GpuPipelineOptions &options) {
+  buildOverlapPipeline(pm);
+  pm.addPass(createConvertGdnTileToNVVMPass({options.target}));
+  OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
+  kernels.addPass(createSCFToControlFlowPass());
+  kernels.addPass(createArithToLLVMConversionPass());
+  // This one runs on builtin modules only.
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  OpPassManager &cleanUp = pm.nest<gpu::GPUModuleOp>();
+  cleanUp.addPass(createCanonicalizerPass());
+  cleanUp.addPass(createCSEPass());
+  pm.addPass(createCanonicalizerPass());
+}
+
+void mlir::gdn::buildGdnToPtxPipeline(OpPassManager &pm,
+                                      const GpuPipelineOptions &options) {
+  buildGdnToTilePipeline(pm, options);
+  buildGdnTileToNVVMPipeline(pm, options);
+  GpuModuleToBinaryPassOptions binary;
+  binary.compilationTarget = "isa";
+  pm.addPass(createGpuModuleToBinaryPass(binary));
+}

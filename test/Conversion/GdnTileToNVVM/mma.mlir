@@ -1,0 +1,73 @@
+// RUN: gdn-opt %s -split-input-file -convert-gdn-tile-to-nvvm=target=sm_80 | FileCheck %s
+
+#shared = #gpu.address_space<workgroup>
+
+// Four n tiles of 8 and one k step of 16: two ldmatrix, four mma. The state's pairs are A as they stand.
+// CHECK-LABEL: gpu.module @kernels [#nvvm.target<O = 3, chip = "sm_80", features = "+ptx78">]
+// CHECK: llvm.mlir.global external @smem() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
+// CHECK: llvm.func @transposed(%{{.*}}: !llvm.ptr<1> {llvm.align = 16 : i64})
+// CHECK-SAME: gdn.shared_bytes = 1024 : i64
+// CHECK-SAME: nvvm.kernel, nvvm.reqntid = array<i32: 64>
+// CHECK-COUNT-2: nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<row>{{.*}}num = 4
+// CHECK-NOT: nvvm.ldmatrix
+func.func @transposed(%o: memref<?x32xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 2, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %b = memref.alloc() : memref<32x16xbf16, #shared>
+  %a = arith.constant dense<1.0> : vector<32x16xbf16>
+  %r = gdn_tile.mma %a, %b {transpose_b} : vector<32x16xbf16>, memref<32x16xbf16, #shared> -> vector<32x32xf32>
+  gdn_tile.store %r, %o[%c0, %c0] dims [0, 1] : vector<32x32xf32>, memref<?x32xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// CHECK-LABEL: llvm.func @plain
+// CHECK: nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<col>
+// CHECK-COUNT-2: nvvm.mma.sync {{.*}}(vector<2xf16>, vector<2xf16>, f32)
+// CHECK: nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<col>
+// CHECK-COUNT-2: nvvm.mma.sync {{.*}}(vector<2xf16>, vector<2xf16>, f32)
+// CHECK-NOT: nvvm.mma.sync
+func.func @plain(%o: memref<?x16xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %b = memref.alloc() : memref<32x16xf16, #shared>
+  %a = arith.constant dense<1.0> : vector<16x32xf16>
+  %r = gdn_tile.mma %a, %b : vector<16x32xf16>, memref<32x16xf16, #shared> -> vector<16x16xf32>
+  gdn_tile.store %r, %o[%c0, %c0] dims [0, 1] : vector<16x16xf32>, memref<?x16xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// Three TF32 products per k step of 8: low x high, high x low, high x high.
+// CHECK-LABEL: llvm.func @three_passes
+// CHECK-COUNT-6: nvvm.mma.sync {{.*}}multiplicandAPtxType = #nvvm.mma_type<tf32>{{.*}}shape = #nvvm.shape<m = 16, n = 8, k = 8>
+// CHECK-NOT: nvvm.mma.sync
+func.func @three_passes(%o: memref<?x8xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %b = memref.alloc() : memref<16x8xf32, #shared>
+  %a = arith.constant dense<1.0> : vector<16x16xf32>
+  %r = gdn_tile.mma %a, %b : vector<16x16xf32>, memref<16x8xf32, #shared> -> vector<16x8xf32>
+  gdn_tile.store %r, %o[%c0, %c0] dims [0, 1] : vector<16x8xf32>, memref<?x8xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// CHECK-LABEL: llvm.func @one_pass
+// CHECK: nvvm.convert.float.to.tf32
+// CHECK-COUNT-2: nvvm.mma.sync {{.*}}multiplicandAPtxType = #nvvm.mma_type<tf32>
+// CHECK-NOT: nvvm.mma.sync
+func.func @one_pass(%o: memref<?x8xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %b = memref.alloc() : memref<16x8xf32, #shared>
+  %a = arith.constant dense<1.0> : vector<16x16xf32>
+  %r = gdn_tile.mma %a, %b {passes = 1 : i64} : vector<16x16xf32>, memref<16x8xf32, #shared> -> vector<16x8xf32>
+  gdn_tile.store %r, %o[%c0, %c0] dims [0, 1] : vector<16x8xf32>, memref<?x8xf32>
+  return
+}
