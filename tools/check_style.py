@@ -17,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCES = (".cpp", ".h", ".td", ".py", ".sh", ".cmake", ".mlir")
 MAX_LINES = 600
 PASS = re.compile(r'^def (\w+)\s*:\s*(?:Interface)?Pass<\s*"([^"]+)"', re.M)
+PIPELINE = re.compile(r'PassPipelineRegistration<[^>]*>\(\s*"([^"]+)"')
 MACHINE_PATH = re.compile(r"(?<![\w.$}/-])/(root|home(?!/someone)|work|farm|Users)/\w")
 
 
@@ -75,6 +76,17 @@ def check_pass_pipelines():
         used = re.search(rf"\bcreate{definition}\b", text) or f'"{argument}' in text
         if not used and not re.search(r"\boracle\b|\bdebugging\b", body):
             yield f"pass {argument} occurs in no pipeline of lib/Pipelines"
+
+
+def check_readme():
+    """README.md names each pass and pipeline"""
+    readme = "\n".join(lines("README.md"))
+    names = [argument for _, argument, _ in passes()]
+    for path in tracked(".cpp", under="lib/Pipelines/"):
+        names += PIPELINE.findall((ROOT / path).read_text())
+    for name in names:
+        if f"`{name}`" not in readme:
+            yield f"README.md does not name {name}"
 
 
 def check_options():

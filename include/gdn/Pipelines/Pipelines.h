@@ -52,7 +52,8 @@ void buildOverlapPipeline(OpPassManager &pm);
 void buildGdnTileToNVVMPipeline(OpPassManager &pm,
                                 const GpuPipelineOptions &options);
 
-/// Tensors or memrefs with gdn ops to a gpu.binary that holds PTX, and launches.
+/// Tensors or memrefs with gdn ops to a gpu.binary that holds PTX, and
+/// launches.
 void buildGdnToPtxPipeline(OpPassManager &pm,
                            const GpuPipelineOptions &options);
 
