@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 
 import lit.formats
 
@@ -28,6 +29,7 @@ if psutil:
 elif os.environ.get("CI"):
     lit_config.fatal("the Python package psutil is missing; tools/setup.sh installs it")
 
+config.substitutions.append(("%python", sys.executable))
 llvm_lib = os.path.join(os.path.dirname(config.llvm_tools_dir), "lib")
 config.substitutions.append(
     (

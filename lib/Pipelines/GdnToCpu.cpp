@@ -24,8 +24,10 @@
 using namespace mlir;
 using namespace mlir::gdn;
 
-void mlir::gdn::buildBufferizePipeline(OpPassManager &pm) {
+void mlir::gdn::buildBufferizePipeline(OpPassManager &pm,
+                                       bool loopsMayAllocate) {
   bufferization::OneShotBufferizePassOptions options;
+  options.allowReturnAllocsFromLoops = loopsMayAllocate;
   options.bufferizeFunctionBoundaries = true;
   options.functionBoundaryTypeConversion =
       bufferization::LayoutMapOption::IdentityLayoutMap;
@@ -51,7 +53,9 @@ static void buildVectorizePipeline(OpPassManager &pm) {
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   pm.addPass(bufferization::createEmptyTensorEliminationPass());
-  buildBufferizePipeline(pm);
+  // A loop of the user's around a recurrence with K = V = 1: no copy is left of
+  // its state that could be made in place.
+  buildBufferizePipeline(pm, /*loopsMayAllocate=*/true);
   // One core runs the blocks one after another; buffers leave scf.for only.
   pm.addNestedPass<func::FuncOp>(createForallToForLoopPass());
   pm.addPass(createCanonicalizerPass());

@@ -65,7 +65,8 @@ void buildGdnToLinalgPipeline(OpPassManager &pm);
 
 /// One-shot bufferization across functions, with identity layouts at their
 /// boundaries. Nothing is released: a function may return its arguments.
-void buildBufferizePipeline(OpPassManager &pm);
+/// `loopsMayAllocate`: a loop may hand on another buffer than it was given.
+void buildBufferizePipeline(OpPassManager &pm, bool loopsMayAllocate = false);
 
 /// What is left on memrefs (linalg, vector, scf, arith, math) to the LLVM
 /// dialect.

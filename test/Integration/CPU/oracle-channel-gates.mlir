@@ -1,4 +1,5 @@
 // RUN: gdn-opt %s --gdn-to-cpu="path=loops" | mlir-runner -e main -entry-point-result=void -shared-libs=%runner_libs | FileCheck %s
+// RUN: gdn-opt %s --gdn-to-cpu="path=linalg" | mlir-runner -e main -entry-point-result=void -shared-libs=%runner_libs | FileCheck %s
 
 // Factors per channel on one token, K = V = 2, scale 1, q = [1, 0], k = [1, 1],
 // v = [10, 20], S0 = [[1, 2], [3, 4]].

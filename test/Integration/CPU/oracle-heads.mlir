@@ -1,4 +1,5 @@
 // RUN: gdn-opt %s --gdn-to-cpu="path=loops" | mlir-runner -e main -entry-point-result=void -shared-libs=%runner_libs | FileCheck %s
+// RUN: gdn-opt %s --gdn-to-cpu="path=linalg" | mlir-runner -e main -entry-point-result=void -shared-libs=%runner_libs | FileCheck %s
 
 // Two batch rows, two key heads, four value heads, K = 2, V = 3, one token, zero
 // state, no gate, no beta: S = v k^T and o = scale (k . q) v = K^-1/2 (k . q) v.

@@ -1,4 +1,5 @@
 // RUN: gdn-opt %s --gdn-to-cpu="path=loops" | mlir-runner -e main -entry-point-result=void -shared-libs=%runner_libs | FileCheck %s
+// RUN: gdn-opt %s --gdn-to-cpu="path=linalg" | mlir-runner -e main -entry-point-result=void -shared-libs=%runner_libs | FileCheck %s
 
 // The lookup table of oracle-lookup-table.mlir in 16 bits and at full size:
 // T = K = V = 64, k_t = e_t, beta = 0.75, v small integers, q_t = e_(t / 2),

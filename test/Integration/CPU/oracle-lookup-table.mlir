@@ -1,4 +1,5 @@
 // RUN: gdn-opt %s --gdn-to-cpu="path=loops" | mlir-runner -e main -entry-point-result=void -shared-libs=%runner_libs | FileCheck %s
+// RUN: gdn-opt %s --gdn-to-cpu="path=linalg" | mlir-runner -e main -entry-point-result=void -shared-libs=%runner_libs | FileCheck %s
 
 // Distinct one-hot keys, no gate, beta = 0.75: the state is a lookup table.
 // Token t writes 0.75 v_t under key t, query t reads key t / 2 (so o_1 reads

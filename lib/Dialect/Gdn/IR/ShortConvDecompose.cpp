@@ -52,6 +52,11 @@ static Sequence locate(LinalgBuilder &l, ShortConvOp op, Value n) {
   return {n, zero, begin, length};
 }
 
+/// A slice of no elements would start behind its end.
+static bool isStateless(Value state) {
+  return cast<ShapedType>(state.getType()).getDimSize(2) == 0;
+}
+
 /// history[0..S) = the state, history[S..S + length) = the inputs; the
 /// operands keep their own element types, the history is float32.
 static Value writeHistory(LinalgBuilder &l, ShortConvOp op, Sequence sequence,
@@ -59,11 +64,13 @@ static Value writeHistory(LinalgBuilder &l, ShortConvOp op, Sequence sequence,
   SmallVector<OpFoldResult> stateSizes = l.sizes(state);
   OpFoldResult channels = stateSizes[1], stored = stateSizes[2];
   OpFoldResult zero = l.index(0), one = l.index(1);
-  Value past = l.slice(state, {sequence.index, zero, zero},
-                       {one, channels, stored}, {0});
-  Value pastRows = l.map(l.slice(history, {zero, zero}, {stored, channels}),
-                         {{past, {1, 0}}}, copyOf);
-  history = l.insert(pastRows, history, {zero, zero}, {stored, channels});
+  if (!isStateless(state)) {
+    Value past = l.slice(state, {sequence.index, zero, zero},
+                         {one, channels, stored}, {0});
+    Value pastRows = l.map(l.slice(history, {zero, zero}, {stored, channels}),
+                           {{past, {1, 0}}}, copyOf);
+    history = l.insert(pastRows, history, {zero, zero}, {stored, channels});
+  }
   Value x = l.slice(op.getX(), {sequence.batch, sequence.begin, zero},
                     {one, sequence.length, channels}, {0});
   Value xRows =
@@ -103,6 +110,8 @@ static Value convolve(LinalgBuilder &l, ShortConvOp op, Sequence sequence,
 /// The last S rows of the history are the final state.
 static Value writeState(LinalgBuilder &l, Sequence sequence, Value history,
                         Value state) {
+  if (isStateless(state))
+    return state;
   SmallVector<OpFoldResult> stateSizes = l.sizes(state);
   OpFoldResult channels = stateSizes[1], stored = stateSizes[2];
   OpFoldResult zero = l.index(0), one = l.index(1);
@@ -119,6 +128,8 @@ ShortConvOp::decomposeOperation(OpBuilder &builder) {
     return emitOpError("can be decomposed on tensors only"), failure();
   LinalgBuilder l(builder, getLoc());
   SmallVector<OpFoldResult> xSizes = l.sizes(getX());
+  if (isConstantIntValue(xSizes[1], 0))
+    return SmallVector<Value>{getOut(), getState()};
   OpFoldResult stored = l.sizes(getState())[2];
   Value taps = l.transpose(getW());
   // Long enough for every sequence, so that it is allocated once.
