@@ -44,6 +44,10 @@ plugin = os.path.join(config.gdn_lib_dir, "gdn-plugin.so")
 config.substitutions.append(
     ("%load_gdn", f"--load-dialect-plugin={plugin} --load-pass-plugin={plugin}")
 )
+config.substitutions.append(("%python", sys.executable))
+config.substitutions.append(
+    ("%gdn-compile", os.path.join(config.gdn_tools_dir, "gdn-compile"))
+)
 # ptxas is optional for users, required where CI says so.
 if shutil.which("ptxas", path=config.environment["PATH"]):
     config.available_features.add("ptxas")

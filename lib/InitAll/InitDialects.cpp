@@ -10,6 +10,9 @@
 #include "gdn/Dialect/GdnTile/IR/GdnTile.h"
 #include "gdn/InitAll.h"
 
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -18,6 +21,10 @@
 void mlir::gdn::registerDialects(DialectRegistry &registry) {
   registry.insert<gdn::GdnDialect, gdn_tile::GdnTileDialect>();
   registerBufferizableOpInterfaceExternalModels(registry);
+  // gdn-tile-to-nvvm converts these by interface.
+  arith::registerConvertArithToLLVMInterface(registry);
+  cf::registerConvertControlFlowToLLVMInterface(registry);
+  ub::registerConvertUBToLLVMInterface(registry);
 }
 
 void mlir::gdn::registerAllDialects(DialectRegistry &registry) {

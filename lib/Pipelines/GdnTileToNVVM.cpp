@@ -6,12 +6,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "gdn/Conversion/Passes.h"
+#include "gdn/Dialect/GdnTile/Transforms/Passes.h"
 #include "gdn/Pipelines/Pipelines.h"
 
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/ConvertToLLVM/ToLLVMPass.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -23,16 +24,18 @@ using namespace mlir::gdn;
 
 void mlir::gdn::buildGdnTileToNVVMPipeline(OpPassManager &pm,
                                            const GpuPipelineOptions &options) {
-  buildOverlapPipeline(pm);
+  // No overlapped products: mma.sync is done when it is issued.
+  pm.addNestedPass<func::FuncOp>(gdn_tile::createGdnTilePipelineCopiesPass());
+  pm.addNestedPass<func::FuncOp>(gdn_tile::createGdnTileInsertBarriersPass());
   pm.addPass(createConvertGdnTileToNVVMPass({options.target}));
+  // Inside the kernels only: the host function keeps its checks.
   OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
   kernels.addPass(createSCFToControlFlowPass());
-  kernels.addPass(createArithToLLVMConversionPass());
-  // This one runs on builtin modules only.
-  pm.addPass(createConvertControlFlowToLLVMPass());
-  OpPassManager &cleanUp = pm.nest<gpu::GPUModuleOp>();
-  cleanUp.addPass(createCanonicalizerPass());
-  cleanUp.addPass(createCSEPass());
+  ConvertToLLVMPassOptions toLLVM;
+  toLLVM.filterDialects = {"arith", "cf", "ub"};
+  kernels.addPass(createConvertToLLVMPass(toLLVM));
+  kernels.addPass(createCanonicalizerPass());
+  kernels.addPass(createCSEPass());
   pm.addPass(createCanonicalizerPass());
 }
 

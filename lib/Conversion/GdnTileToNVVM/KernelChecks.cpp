@@ -43,6 +43,8 @@ LogicalResult KernelLowering::checkArguments() {
 }
 
 LogicalResult KernelLowering::checkType(Operation *op, Type type) {
+  if (auto pending = dyn_cast<PendingType>(type))
+    type = pending.getFragment();
   auto vector = dyn_cast<VectorType>(type);
   if (!vector)
     return success();

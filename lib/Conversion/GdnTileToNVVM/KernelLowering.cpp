@@ -42,6 +42,11 @@ void KernelLowering::addTypeConversions() {
           results.append(count, element);
         return success();
       });
+  // mma.sync is done when it is issued.
+  converter.addConversion(
+      [this](PendingType type, SmallVectorImpl<Type> &results) {
+        return converter.convertType(type.getFragment(), results);
+      });
   converter.addConversion(
       [](TokenType type, SmallVectorImpl<Type> &results) { return success(); });
   converter.addConversion([](MemRefType type) -> Type {

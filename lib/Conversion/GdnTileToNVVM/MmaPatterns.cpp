@@ -142,7 +142,7 @@ struct MmaPattern : TilePattern<MmaOp> {
     if (op.getAcc())
       acc = SmallVector<Value>(adaptor.getAcc());
     else
-      acc.assign(kernel.getLayout(op.getResult().getType()).getNumRegisters(),
+      acc.assign(kernel.getLayout(op.getFragmentType()).getNumRegisters(),
                  e.cF32(0.0));
     if (element.isF32())
       emitFloatMma(e, op.getPasses(), adaptor.getA(), b, acc,
@@ -156,9 +156,19 @@ struct MmaPattern : TilePattern<MmaOp> {
   }
 };
 
+struct MmaWaitPattern : TilePattern<MmaWaitOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(MmaWaitOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithMultiple(op, {adaptor.getValue()});
+    return success();
+  }
+};
+
 } // namespace
 
 void mlir::gdn::populateMmaPatterns(const KernelLowering &kernel,
                                     RewritePatternSet &patterns) {
-  patterns.add<MmaPattern>(kernel, patterns.getContext());
+  patterns.add<MmaPattern, MmaWaitPattern>(kernel, patterns.getContext());
 }
