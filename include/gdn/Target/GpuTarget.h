@@ -23,6 +23,8 @@ struct GpuTarget {
   /// Bytes of shared memory that one block may have.
   int64_t sharedBytes;
 
+  /// Has warpgroup products (wgmma): architecture-specific features of sm_90a.
+  bool hasWarpgroupMma() const { return name == "sm_90a"; }
   /// Has the instruction stmatrix.
   bool hasStMatrix() const { return computeCapability >= 90; }
 };

@@ -87,8 +87,6 @@ public:
   void storeWords(Value pointer, ValueRange words, Value predicate);
   Value loadF32(Value sharedPointer);
   void storeF32(Value value, Value sharedPointer);
-
-private:
   Value inlineAsm(Type result, StringRef text, StringRef constraints,
                   ValueRange operands);
 };

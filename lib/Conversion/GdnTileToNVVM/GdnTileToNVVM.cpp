@@ -109,6 +109,7 @@ ConvertGdnTileToNVVMPass::convertKernel(func::FuncOp func, const GpuTarget &gpu,
   populateAccessPatterns(kernel, patterns);
   populateCopyPatterns(kernel, patterns);
   populateMmaPatterns(kernel, patterns);
+  populateWarpgroupPatterns(kernel, patterns);
   populateSumPatterns(kernel, patterns);
   populateChunkPatterns(kernel, patterns);
   populateScoresPatterns(kernel, patterns);

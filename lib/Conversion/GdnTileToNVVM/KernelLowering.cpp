@@ -48,6 +48,10 @@ void KernelLowering::addTypeConversions() {
         return converter.convertType(type.getFragment(), results);
       });
   converter.addConversion(
+      [this](PendingType type, SmallVectorImpl<Type> &results) {
+        return converter.convertType(type.getFragment(), results);
+      });
+  converter.addConversion(
       [](TokenType type, SmallVectorImpl<Type> &results) { return success(); });
   converter.addConversion([](MemRefType type) -> Type {
     return LLVM::LLVMPointerType::get(type.getContext(),
@@ -159,6 +163,9 @@ LogicalResult KernelLowering::analyze() {
   if (failed(checkArguments()))
     return failure();
   WalkResult walk = func.walk([&](Operation *op) {
+    auto product = dyn_cast<MmaOp>(op);
+    warpgroupProducts |=
+        product && target.hasWarpgroupMma() && fitsWarpgroup(product, kernel);
     return failed(checkOp(op)) ? WalkResult::interrupt()
                                : WalkResult::advance();
   });

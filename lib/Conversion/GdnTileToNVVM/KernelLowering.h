@@ -43,6 +43,9 @@ public:
 
   int64_t getNumThreads() const { return 32 * kernel.getWarps(); }
   int64_t getSharedBytes() const { return sharedBytes; }
+  /// Whether products run as wgmma, which reads shared memory by the
+  /// asynchronous proxy.
+  bool usesWarpgroupProducts() const { return warpgroupProducts; }
   gdn_tile::FragmentLayout getLayout(Type fragment) const;
   /// Whether a register holds two neighbouring columns (16-bit floats).
   bool isPacked(Type fragment) const;
@@ -85,6 +88,7 @@ private:
   DenseMap<Operation *, AccessInfo> accesses;
   DenseMap<Operation *, int64_t> sharedOffsets;
   int64_t sharedBytes = 0;
+  bool warpgroupProducts = false;
 };
 
 /// Name of the block's one shared memory variable.
@@ -107,8 +111,9 @@ SmallVector<int64_t> getStaticStrides(MemRefType type);
 template <typename Op>
 class TilePattern : public OpConversionPattern<Op> {
 public:
-  TilePattern(const KernelLowering &kernel, MLIRContext *context)
-      : OpConversionPattern<Op>(kernel.converter, context, /*benefit=*/10),
+  TilePattern(const KernelLowering &kernel, MLIRContext *context,
+              PatternBenefit benefit = 10)
+      : OpConversionPattern<Op>(kernel.converter, context, benefit),
         kernel(kernel) {}
   using Adaptor = typename OpConversionPattern<Op>::OneToNOpAdaptor;
 
@@ -128,6 +133,8 @@ void populateCopyPatterns(const KernelLowering &kernel,
                           RewritePatternSet &patterns);
 void populateMmaPatterns(const KernelLowering &kernel,
                          RewritePatternSet &patterns);
+void populateWarpgroupPatterns(const KernelLowering &kernel,
+                               RewritePatternSet &patterns);
 void populateSumPatterns(const KernelLowering &kernel,
                          RewritePatternSet &patterns);
 void populateChunkPatterns(const KernelLowering &kernel,

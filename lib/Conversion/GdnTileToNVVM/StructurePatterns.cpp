@@ -81,6 +81,12 @@ struct BarrierPattern : TilePattern<gdn_tile::BarrierOp> {
   LogicalResult
   matchAndRewrite(gdn_tile::BarrierOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    // What the threads wrote before the barrier, wgmma may read behind it.
+    if (kernel.usesWarpgroupProducts())
+      NVVM::FenceProxyOp::create(
+          rewriter, op.getLoc(), NVVM::ProxyKind::async_shared,
+          NVVM::SharedSpaceAttr::get(rewriter.getContext(),
+                                     NVVM::SharedSpace::shared_cta));
     Emitter(rewriter, op.getLoc()).barrier();
     rewriter.eraseOp(op);
     return success();

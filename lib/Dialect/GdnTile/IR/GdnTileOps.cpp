@@ -275,10 +275,13 @@ LogicalResult MmaOp::verify() {
 }
 
 bool mlir::gdn_tile::fitsWarpgroup(MmaOp op) {
+  auto func = op->getParentOfType<FunctionOpInterface>();
+  return func && fitsWarpgroup(op, gdn_tile::getKernelAttr(func));
+}
+
+bool mlir::gdn_tile::fitsWarpgroup(MmaOp op, KernelAttr kernel) {
   auto a = cast<VectorType>(op.getA().getType());
   auto b = cast<MemRefType>(op.getB().getType());
-  auto func = op->getParentOfType<FunctionOpInterface>();
-  KernelAttr kernel = func ? gdn_tile::getKernelAttr(func) : KernelAttr();
   return kernel && kernel.getWarps() == 4 && a.getDimSize(0) == 64 &&
          a.getElementTypeBitWidth() == 16 && a.getDimSize(1) % 16 == 0 &&
          b.getDimSize(1) % 64 == 0 && op.getFragmentType().getDimSize(1) <= 256;

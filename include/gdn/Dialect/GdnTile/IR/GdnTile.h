@@ -46,8 +46,10 @@ inline KernelAttr getKernelAttr(Operation *func) {
 /// True for memrefs in shared (workgroup) memory.
 bool isShared(Type type);
 
-/// Whether a product can run as warpgroup products (wgmma): 64 rows in 4 warps,
-/// 16-bit operands, and a tile in panels of 128 bytes.
+/// Whether a product of a kernel can run as warpgroup products (wgmma): 64 rows
+/// in 4 warps, 16-bit operands, and a tile in panels of 128 bytes.
+bool fitsWarpgroup(MmaOp op, KernelAttr kernel);
+/// The same, for the kernel that the product stands in.
 bool fitsWarpgroup(MmaOp op);
 
 } // namespace mlir::gdn_tile

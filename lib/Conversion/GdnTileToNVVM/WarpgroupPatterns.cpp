@@ -1,0 +1,179 @@
+//===- WarpgroupPatterns.cpp - products by wgmma --------------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// wgmma with the left operand in registers. The fragment of 64 rows is the
+// accumulator of m64nNk16, and rounded to 16 bit it is the left operand; a tile
+// in panels of 128 bytes is the right operand in its 128-byte swizzle.
+//
+// nvvm.wgmma.mma_async of MLIR 22.1 takes both operands from shared memory
+// only, so a group of products is one llvm.inline_asm with tied accumulators.
+// So is the wait: it ties the registers that it releases, which the intrinsic
+// does not.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+using namespace mlir::gdn_tile;
+
+namespace {
+
+// Shared memory descriptors count in 16 bytes (PTX ISA, "Matrix Descriptor
+// Format"); 8 rows of 128 bytes repeat the swizzle.
+constexpr int64_t kUnit = 16;
+constexpr int64_t kRowGroup = 8 * 128;
+constexpr int64_t kSwizzle128 = int64_t(1) << 62;
+
+/// The right operand: its descriptor, and the distance of a k step of 16 from
+/// the first, in descriptor units.
+struct RightOperand {
+  RightOperand(Emitter &e, MmaOp op, Value base)
+      : layout(cast<MemRefType>(op.getB().getType())),
+        transposed(op.getTransposeB()) {
+    // K-major panels follow one another along k, MN-major ones along n: the
+    // leading dimension offset of the latter.
+    int64_t leading = transposed ? 0 : layout.getPanelStride();
+    int64_t constant =
+        kSwizzle128 | (kRowGroup / kUnit) << 32 | (leading / kUnit) << 16;
+    Value address = LLVM::PtrToIntOp::create(e.builder, e.loc, e.i32(), base);
+    Value start = e.shrC(e.andC(address, 0x3FFFF), 4);
+    start = LLVM::ZExtOp::create(e.builder, e.loc, e.i64(), start);
+    descriptor = LLVM::OrOp::create(e.builder, e.loc, start, e.c64(constant));
+  }
+
+  int64_t stepOffset(int64_t k) const {
+    if (!transposed)
+      return k * 128 / kUnit;
+    return (k / 64 * layout.getPanelStride() + k % 64 * 2) / kUnit;
+  }
+
+  SharedLayout layout;
+  bool transposed;
+  Value descriptor;
+};
+
+std::string getRegisters(int64_t first, int64_t count) {
+  std::string text = "{";
+  for (int64_t i = 0; i < count; ++i)
+    text += (i ? ", $" : "$") + std::to_string(first + i);
+  return text + "}";
+}
+
+/// "=f,=f,..." and the ties "0,1,..." of an accumulator.
+std::pair<std::string, std::string> getAccumulatorConstraints(int64_t count) {
+  std::string outputs, ties;
+  for (int64_t i = 0; i < count; ++i) {
+    outputs += (i ? ",=f" : "=f");
+    ties += "," + std::to_string(i);
+  }
+  return {outputs, ties};
+}
+
+std::string getWait(int64_t pending) {
+  return "wgmma.wait_group.sync.aligned " + std::to_string(pending) + ";";
+}
+
+SmallVector<Value> emitAsm(Emitter &e, StringRef text, StringRef constraints,
+                           int64_t count, ValueRange operands) {
+  SmallVector<Type> types(count, e.f32());
+  Type result = LLVM::LLVMStructType::getLiteral(e.builder.getContext(), types);
+  return e.extractAll(e.inlineAsm(result, text, constraints, operands));
+}
+
+struct WarpgroupMmaPattern : TilePattern<MmaOp> {
+  WarpgroupMmaPattern(const KernelLowering &kernel, MLIRContext *context)
+      // In front of the warp-level products.
+      : TilePattern(kernel, context, /*benefit=*/11) {}
+
+  LogicalResult
+  matchAndRewrite(MmaOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!kernel.target.hasWarpgroupMma() || !fitsWarpgroup(op, kernel.kernel))
+      return failure();
+    Emitter e(rewriter, op.getLoc());
+    int64_t n = op.getFragmentType().getDimSize(1), count = n / 2;
+    int64_t k = cast<VectorType>(op.getA().getType()).getDimSize(1);
+    RightOperand right(e, op, adaptor.getB().front());
+    auto [constraints, ties] = getAccumulatorConstraints(count);
+    SmallVector<Value> operands;
+    int64_t firstLeft = count;
+    if (op.getAcc()) {
+      llvm::append_range(operands, adaptor.getAcc());
+      constraints += ties;
+      firstLeft += count;
+    }
+    for (Value pair : adaptor.getA()) {
+      operands.push_back(e.bitcast(pair, e.i32()));
+      constraints += ",r";
+    }
+    operands.push_back(right.descriptor);
+    constraints += ",l,~{memory}";
+    std::string text = getText(op, right, n, k, firstLeft);
+    rewriter.replaceOpWithMultiple(
+        op, {emitAsm(e, text, constraints, count, operands)});
+    return success();
+  }
+
+private:
+  static std::string getText(MmaOp op, const RightOperand &right, int64_t n,
+                             int64_t k, int64_t firstLeft) {
+    Type element = cast<VectorType>(op.getA().getType()).getElementType();
+    std::string type = element.isBF16() ? "bf16" : "f16";
+    std::string product = "wgmma.mma_async.sync.aligned.m64n" +
+                          std::to_string(n) + "k16.f32." + type + "." + type +
+                          " ";
+    std::string descriptor = "$" + std::to_string(firstLeft + k / 4);
+    std::string text = "{ .reg .pred all, none; .reg .b64 d; "
+                       "setp.eq.b32 all, 0, 0; setp.ne.b32 none, 0, 0; "
+                       "wgmma.fence.sync.aligned; ";
+    for (int64_t step = 0; step < k; step += 16) {
+      bool starts = step == 0 && !op.getAcc();
+      text += "add.s64 d, " + descriptor + ", " +
+              std::to_string(right.stepOffset(step)) + "; " + product +
+              getRegisters(0, n / 2) + ", " +
+              getRegisters(firstLeft + step / 4, 4) + ", d, " +
+              (starts ? "none" : "all") + ", 1, 1, " +
+              (right.transposed ? "0" : "1") + "; ";
+    }
+    text += "wgmma.commit_group.sync.aligned; ";
+    if (!op.isAsync())
+      text += getWait(0) + " ";
+    return text + "}";
+  }
+};
+
+struct MmaWaitPattern : TilePattern<MmaWaitOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(MmaWaitOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!kernel.target.hasWarpgroupMma()) {
+      // Warp-level products are complete at once.
+      rewriter.replaceOpWithMultiple(op, {adaptor.getValue()});
+      return success();
+    }
+    Emitter e(rewriter, op.getLoc());
+    int64_t count = adaptor.getValue().size();
+    auto [outputs, ties] = getAccumulatorConstraints(count);
+    rewriter.replaceOpWithMultiple(
+        op, {emitAsm(e, getWait(op.getPending()), outputs + ties + ",~{memory}",
+                     count, adaptor.getValue())});
+    return success();
+  }
+};
+
+} // namespace
+
+void mlir::gdn::populateWarpgroupPatterns(const KernelLowering &kernel,
+                                          RewritePatternSet &patterns) {
+  patterns.add<WarpgroupMmaPattern, MmaWaitPattern>(kernel,
+                                                    patterns.getContext());
+}
