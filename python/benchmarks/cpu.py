@@ -235,8 +235,8 @@ def compare(model, dtype, options, core):
 
 def table(machine, rows):
     lines = [
-        f"{machine['cpu']}, one core, {machine['vectors']}, mlir-runner -O3 (LLVM {machine['llvm']}), {machine['date']}, "
-        f"commit {machine['commit']}, load {machine['load']:.1f}",
+        f"{machine['cpu']}, one core, {machine['vectors']}, mlir-runner -O3 (LLVM {machine['llvm']}), "
+        f"{machine['date']}, commit {machine['commit']}, load {machine['load']:.1f}",
         f"{KEY_HEADS}/{VALUE_HEADS} heads, K = V = {SIZE}, times in s: median (least) of whole calls",
         "",
         f"{'model':22} {'type':5} {'T':>6} {'linalg':>15} {'loops':>15} {'ratio':>7} {'checksums':>10}",

@@ -8,9 +8,15 @@ func.func @default_scale(%q: tensor<1x4x1x16xf32>, %s: tensor<1x1x16x16xf32>) ->
   return %0#0 : tensor<1x4x1x16xf32>
 }
 
-// CHECK-LABEL: func @given_scale
-// CHECK: gdn.recurrence {{.*}}scale = 1.000000e+00
-func.func @given_scale(%q: memref<1x4x1x16xf32>, %s: memref<1x1x16x16xf32>) {
+// Memrefs become tensors; one memref is one tensor.
+// CHECK-LABEL: func @on_memrefs
+//  CHECK-SAME:   %[[Q:.+]]: memref<1x4x1x16xf32>, %[[S:.+]]: memref<1x1x16x16xf32>
+//   CHECK-DAG: %[[QT:.+]] = bufferization.to_tensor %[[Q]] restrict writable
+//   CHECK-DAG: %[[ST:.+]] = bufferization.to_tensor %[[S]] restrict writable
+//       CHECK: %[[R:.+]]:2 = gdn.recurrence ins(%[[QT]], %[[QT]], %[[QT]] : {{.*}}) outs(%[[QT]], %[[ST]] : {{.*}}scale = 1.000000e+00
+//       CHECK: bufferization.materialize_in_destination %[[R]]#0 in restrict writable %[[Q]]
+//       CHECK: bufferization.materialize_in_destination %[[R]]#1 in restrict writable %[[S]]
+func.func @on_memrefs(%q: memref<1x4x1x16xf32>, %s: memref<1x1x16x16xf32>) {
   gdn.recurrence ins(%q, %q, %q : memref<1x4x1x16xf32>, memref<1x4x1x16xf32>, memref<1x4x1x16xf32>)
       outs(%q, %s : memref<1x4x1x16xf32>, memref<1x1x16x16xf32>) {scale = 1.0}
   return

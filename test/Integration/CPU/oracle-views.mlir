@@ -1,4 +1,5 @@
 // RUN: gdn-opt %s --gdn-to-cpu="path=loops" | mlir-runner -e main -entry-point-result=void -shared-libs=%runner_libs | FileCheck %s
+// RUN: gdn-opt %s --gdn-to-cpu="path=linalg" | mlir-runner -e main -entry-point-result=void -shared-libs=%runner_libs | FileCheck %s
 
 // q, k and v are slices of one packed buffer [B, T, q | k | v] (row stride 6), o
 // is written into a slice of a larger buffer, the state is every second entry of

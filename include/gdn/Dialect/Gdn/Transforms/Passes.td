@@ -58,7 +58,7 @@ def GdnLowerVectorsPass : InterfacePass<"gdn-lower-vectors", "mlir::FunctionOpIn
 }
 
 def GdnNormalizePass : InterfacePass<"gdn-normalize", "mlir::FunctionOpInterface"> {
-  let summary = "one way to write each recurrence";
+  let summary = "one way to write each gdn op";
   let description = [{
     Writes what is implied and drops what has no effect, so that later passes
     meet one form:
@@ -66,8 +66,12 @@ def GdnNormalizePass : InterfacePass<"gdn-normalize", "mlir::FunctionOpInterface
     - `scale` is explicit;
     - offsets of a single sequence are dropped (they are 0 and T);
     - without sequences or without tokens (N = 0 or T = 0, static) the results
-      are the destinations.
+      are the destinations;
+    - a gdn op on memrefs becomes one on tensors whose results are materialized
+      in the memrefs. A destination may be an input; views that overlap in part
+      may not be passed.
   }];
+  let dependentDialects = ["::mlir::bufferization::BufferizationDialect"];
 }
 
 def GdnSelectSchedulePass : InterfacePass<"gdn-select-schedule", "mlir::FunctionOpInterface"> {
