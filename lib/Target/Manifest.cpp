@@ -97,7 +97,9 @@ FailureOr<json::Value> ManifestBuilder::getSize(Value memref, int64_t dim,
                          user);
   if (auto collapse = memref.getDefiningOp<memref::CollapseShapeOp>()) {
     std::optional<json::Value> product;
-    for (int64_t from : collapse.getReassociationIndices()[dim]) {
+    SmallVector<ReassociationIndices> groups =
+        collapse.getReassociationIndices();
+    for (int64_t from : groups[dim]) {
       FailureOr<json::Value> size = getSize(collapse.getSrc(), from, user);
       if (failed(size))
         return failure();
