@@ -51,9 +51,8 @@ func.func @by_hand(%q: tensor<1x?x1x16xbf16>, %s: tensor<1x1x16x16xf32>) -> tens
   return %0#0 : tensor<1x?x1x16xbf16>
 }
 
-// A value block on the CPU divides V.
 // CPU-LABEL: func @wide
-// CPU: schedule = #gdn.schedule<phases = fused, chunk = 32, value_block = 200>
+// CPU: schedule = #gdn.schedule<phases = fused, chunk = 32, value_block = 256>
 func.func @wide(%q: tensor<1x20x1x16xf32>, %v: tensor<1x20x1x400xf32>, %s: tensor<1x1x400x16xf32>) -> tensor<1x20x1x400xf32> {
   %0:2 = gdn.recurrence ins(%q, %q, %v : tensor<1x20x1x16xf32>, tensor<1x20x1x16xf32>, tensor<1x20x1x400xf32>)
       outs(%v, %s : tensor<1x20x1x400xf32>, tensor<1x1x400x16xf32>) -> tensor<1x20x1x400xf32>, tensor<1x1x400x16xf32>

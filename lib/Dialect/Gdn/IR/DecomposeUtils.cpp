@@ -106,10 +106,6 @@ Value LinalgBuilder::empty(ArrayRef<OpFoldResult> sizes, Type type) {
   return tensor::EmptyOp::create(b, loc, sizes, type ? type : b.getF32Type());
 }
 
-Value LinalgBuilder::empty(ArrayRef<int64_t> sizes, Type type) {
-  return empty(getAsIndexOpFoldResult(b.getContext(), sizes), type);
-}
-
 Value LinalgBuilder::fillZero(Value init) {
   Value zero = arith::ConstantOp::create(
       b, loc, b.getZeroAttr(tensorType(init).getElementType()));

@@ -53,7 +53,6 @@ public:
   LinalgBuilder(OpBuilder &b, Location loc) : b(b), loc(loc) {}
 
   Value empty(ArrayRef<OpFoldResult> sizes, Type type = {});
-  Value empty(ArrayRef<int64_t> sizes, Type type = {});
   Value zeros(ArrayRef<OpFoldResult> sizes);
   Value fillZero(Value init);
 
@@ -62,7 +61,6 @@ public:
   /// init[i...] = body(inputs, init[i...]).
   Value update(Value init, ArrayRef<Input> inputs, Body body);
   /// init[i...] += sum_c body(inputs); the loops are those of `init`, then c.
-  /// A null result of `body` is an error of the caller.
   Value reduce(Value init, ArrayRef<Input> inputs, Body body);
 
   /// acc + a b, or acc + a^T b.

@@ -94,19 +94,12 @@ FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
   return failure();
 }
 
-int64_t largestDivisor(int64_t size, int64_t limit) {
-  int64_t divisor = std::min(size, limit);
-  while (size % divisor != 0)
-    --divisor;
-  return divisor;
-}
-
 ScheduleAttr selectCpuSchedule(RecurrenceOp op) {
   MLIRContext *context = op.getContext();
   int64_t tokens = op.getQType().getDimSize(1);
   // On one core the parts of a chunk that all value blocks share are computed
   // once when the block is large.
-  int64_t valueBlock = largestDivisor(op.getValueSize(), kMaxCpuValueBlock);
+  int64_t valueBlock = std::min(op.getValueSize(), kMaxCpuValueBlock);
   if (!ShapedType::isDynamic(tokens) && tokens <= kMaxStepTokens)
     return ScheduleAttr::get(context, Phases::Step, 16, valueBlock, 1);
   // A longer chunk costs more work per token, a shorter one passes over the

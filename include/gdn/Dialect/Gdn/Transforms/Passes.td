@@ -82,8 +82,8 @@ def GdnSelectSchedulePass : InterfacePass<"gdn-select-schedule", "mlir::Function
 
     | target | phases | chunk | value_block | stages |
     |---|---|---|---|---|
-    | `cpu`, static T <= 8 | `step` | 16 (not used) | the largest divisor of V up to 256 | 1 |
-    | `cpu`, else | `fused` | 32, less for a shorter static T | the largest divisor of V up to 256 | 1 |
+    | `cpu`, static T <= 8 | `step` | 16 (not used) | V, at most 256 | 1 |
+    | `cpu`, else | `fused` | 32, less for a shorter static T | V, at most 256 | 1 |
     | GPU, static T <= 8 without offsets | `step` | 16 (not used) | 8 | 1 |
     | GPU, else | `split` | the largest of 64 (32 where K > 128), 32, 16 that fits | V rounded up to 16, at most 64 | 2, or 1 where no chunk fits with 2 |
 
