@@ -14,7 +14,7 @@ bash "$root/tools/build.sh"
 use_environment
 
 if [ -n "${CI:-}" ]; then
-  for tool in ptxas FileCheck mlir-opt mlir-runner lit gdn-opt clang-format-22 ruff; do
+  for tool in ptxas FileCheck mlir-opt mlir-runner lit gdn-opt gdn-compile clang-format-22 ruff; do
     command -v "$tool" >/dev/null || die "$tool is missing, and tests need it"
   done
 fi
