@@ -193,6 +193,8 @@ class Side:
     def __init__(self, implementation, work):
         import torch
 
+        # Holds the kernels that the graph launches.
+        self.implementation = implementation
         self.name, self.work = implementation.name, work
         self.buffers = [implementation.buffers(work, x) for x in work.sets]
         self.initial = [{name: t.clone() for name, t in b.items()} for b in (self.buffers[0], self.buffers[-1])]

@@ -64,7 +64,7 @@ Value SharedAddress::getThreadOffset(const ThreadPart &row,
   int64_t panelBytes = layout.getPanelBytes();
   Value inPanel = colBytes.value, panel;
   bool manyPanels = layout.getStageBytes() > layout.getPanelStride();
-  bool mayCross = colBytes.bits == -1 || colBytes.bits >= panelBytes;
+  bool mayCross = (colBytes.bits & ~(panelBytes - 1)) != 0;
   if (inPanel && manyPanels && mayCross) {
     panel = e.mulC(e.shrC(inPanel, llvm::Log2_64(panelBytes)),
                    layout.getPanelStride());

@@ -196,11 +196,19 @@ Value KernelBuilder::fmax(Value a, Value b) {
   return arith::MaximumFOp::create(*this, a, b);
 }
 Value KernelBuilder::exp2(Value a) { return math::Exp2Op::create(*this, a); }
-Value KernelBuilder::log(Value a) { return math::LogOp::create(*this, a); }
 
-Shape2 KernelBuilder::shapeOf(Value fragment) {
-  auto type = cast<VectorType>(fragment.getType());
-  return {type.getDimSize(0), type.getDimSize(1)};
+Value KernelBuilder::fma(Value a, Value b, Value c) {
+  std::tie(a, b) = unify(a, b);
+  std::tie(a, c) = unify(a, c);
+  std::tie(b, c) = unify(b, c);
+  return math::FmaOp::create(*this, a, b, c);
+}
+
+Value KernelBuilder::broadcastLike(Value scalar, Value other) {
+  auto type = dyn_cast<VectorType>(other.getType());
+  if (!type)
+    return scalar;
+  return broadcast(scalar, {type.getDimSize(0), type.getDimSize(1)});
 }
 
 Value KernelBuilder::select(Value condition, Value a, Value b) {

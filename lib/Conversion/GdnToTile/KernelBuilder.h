@@ -82,13 +82,14 @@ public:
   Value fdiv(Value a, Value b);
   Value fmax(Value a, Value b);
   Value exp2(Value a);
-  Value log(Value a);
+  Value fma(Value a, Value b, Value c);
   Value select(Value condition, Value a, Value b);
   Value compare(arith::CmpIPredicate predicate, Value a, Value b);
   /// Rounds to `type`, or extends to f32; the value itself if nothing changes.
   Value convert(Value value, Type type);
   Value broadcast(Value value, Shape2 shape);
-  Shape2 shapeOf(Value fragment);
+  /// A scalar in the shape of `other`, a scalar or a fragment.
+  Value broadcastLike(Value scalar, Value other);
 
 private:
   std::pair<Value, Value> unify(Value a, Value b);

@@ -184,20 +184,41 @@ LogicalResult mlir::gdn::buildGatedRMSNormKernel(GatedRMSNormOp op) {
   return success();
 }
 
-// softplus(x) = max(x, 0) + log1p(exp(-|x|)). The power p lies in (0, 1], where
-// log(1 + p) loses p below 2^-24; log1p(p) = log(u) p / (u - 1) with u = 1 + p
-// does not (Goldberg 1991), and p itself where u rounds to 1.
+// exp(x) to about 2^-22 for any x: the part of x * log2(e) that its rounding
+// loses would cost |x| 2^-24.
+static Value preciseExp(KernelBuilder &k, Value x) {
+  constexpr double log2ERest = 1.925963033500011e-08; // log2(e) - f32(log2(e))
+  Value log2E = k.constant(kLog2E);
+  Value exponent = k.fmul(x, log2E);
+  Value rest = k.fma(x, log2E, k.fsub(k.constant(0.0), exponent));
+  rest = k.fma(x, k.constant(log2ERest), rest);
+  // 2^rest = 1 + rest ln 2; x = -inf leaves rest = NaN.
+  Value power = k.exp2(exponent);
+  Value correction =
+      k.fmul(k.fmul(power, rest), k.constant(0.6931471805599453));
+  Value isZero = arith::CmpFOp::create(k, arith::CmpFPredicate::OEQ, power,
+                                       k.broadcastLike(k.constant(0.0), power));
+  return arith::SelectOp::create(k, isZero, power, k.fadd(power, correction));
+}
+
+// log(1 + p) for p in [0, 1] as 2 atanh(p / (2 + p)): the argument is at most
+// 1/3, so eight terms of the series reach float32, and small p keep all their
+// bits, which 1 + p would not.
+static Value log1pOfUnit(KernelBuilder &k, Value p) {
+  Value s = k.fdiv(p, k.fadd(p, k.constant(2.0)));
+  Value square = k.fmul(s, s);
+  Value sum = k.constant(1.0 / 15);
+  for (int64_t term = 13; term >= 1; term -= 2)
+    sum = k.fma(sum, square, k.constant(1.0 / static_cast<double>(term)));
+  return k.fmul(k.fadd(s, s), sum);
+}
+
+// softplus(x) = max(x, 0) + log1p(exp(-|x|)): no jump, no overflow.
 static Value softplus(KernelBuilder &k, Value x) {
-  Value zero = k.constant(0.0), one = k.constant(1.0);
+  Value zero = k.constant(0.0);
   Value magnitude = k.fmax(x, k.fsub(zero, x));
-  Value power = k.exp2(k.fmul(magnitude, k.constant(-kLog2E)));
-  Value u = k.fadd(one, power);
-  Value rest = k.fsub(u, one);
-  Value quotient = k.fdiv(k.fmul(k.log(u), power), rest);
-  Value isOne = arith::CmpFOp::create(k, arith::CmpFPredicate::OEQ, rest,
-                                      k.broadcast(zero, k.shapeOf(rest)));
-  Value log1p = arith::SelectOp::create(k, isOne, power, quotient);
-  return k.fadd(k.fmax(x, zero), log1p);
+  Value power = preciseExp(k, k.fsub(zero, magnitude));
+  return k.fadd(k.fmax(x, zero), log1pOfUnit(k, power));
 }
 
 // One block takes rows (batch, time) of one head, or of all heads at once if
@@ -242,7 +263,7 @@ LogicalResult mlir::gdn::buildGateKernel(GateOp op) {
     logRate = memref::LoadOp::create(k, rateArg, ValueRange{head});
   else
     logRate = k.load({rateArg, {k.index(0)}, {0}, {k.index(size)}}, columns);
-  Value rate = k.exp2(k.fmul(logRate, k.constant(kLog2E)));
+  Value rate = preciseExp(k, logRate);
   Value g;
   if (auto bound = op.getLowerBound())
     g = k.fmul(activate(k, Activation::Sigmoid, k.fmul(x, rate)),

@@ -129,7 +129,7 @@ func.func @decode(
 // CHECK: gdn_tile.sum
 // CHECK: math.rsqrt
 // CHECK-LABEL: func @rows_gate
-// CHECK: math.log
+// CHECK-COUNT-7: math.fma
 // CHECK-LABEL: func @rows_gated_rms_norm
 // CHECK: math.rsqrt
 func.func @rows(%x: memref<2x5x2x16xbf16>, %y: memref<2x5x2x16xbf16>, %w: memref<16xf32>,
