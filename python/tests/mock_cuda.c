@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#define PAGE 4096
 
 typedef uintptr_t handle;
 
@@ -75,12 +78,22 @@ int cuLaunchKernel(handle function, unsigned gx, unsigned gy, unsigned gz, unsig
   return gx ? 0 : 1;
 }
 
+// Mapped, not from the heap, which lies below 4 GiB in some Python builds; the
+// page in front has the size.
 int cuMemAlloc_v2(uint64_t *pointer, size_t size) {
   if (size > 1u << 30)
     return 2;
-  return *pointer = (uint64_t)(uintptr_t)aligned_alloc(256, (size + 255) / 256 * 256), logged("allocate %zu\n", size);
+  size_t *pages = mmap(NULL, PAGE + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  *pages = PAGE + size;
+  return *pointer = (uint64_t)(uintptr_t)pages + PAGE, logged("allocate %zu\n", size);
 }
-int cuMemFree_v2(uint64_t pointer) { return free((void *)(uintptr_t)pointer), logged("free\n"); }
+int cuMemFree_v2(uint64_t pointer) {
+  if (pointer) {
+    size_t *pages = (size_t *)(uintptr_t)(pointer - PAGE);
+    munmap(pages, *pages);
+  }
+  return logged("free\n");
+}
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, handle stream) {
   return memcpy(to, (void *)(uintptr_t)from, size), logged("read %zu in %zx\n", size, stream);
 }
