@@ -156,19 +156,9 @@ struct MmaPattern : TilePattern<MmaOp> {
   }
 };
 
-struct MmaWaitPattern : TilePattern<MmaWaitOp> {
-  using TilePattern::TilePattern;
-  LogicalResult
-  matchAndRewrite(MmaWaitOp op, Adaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithMultiple(op, {adaptor.getValue()});
-    return success();
-  }
-};
-
 } // namespace
 
 void mlir::gdn::populateMmaPatterns(const KernelLowering &kernel,
                                     RewritePatternSet &patterns) {
-  patterns.add<MmaPattern, MmaWaitPattern>(kernel, patterns.getContext());
+  patterns.add<MmaPattern>(kernel, patterns.getContext());
 }
