@@ -6,13 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "gdn/Conversion/Passes.h"
-#include "gdn/Dialect/GdnTile/Transforms/Passes.h"
 #include "gdn/Pipelines/Pipelines.h"
 
 #include "mlir/Conversion/ConvertToLLVM/ToLLVMPass.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -24,9 +22,7 @@ using namespace mlir::gdn;
 
 void mlir::gdn::buildGdnTileToNVVMPipeline(OpPassManager &pm,
                                            const GpuPipelineOptions &options) {
-  // No overlapped products: mma.sync is done when it is issued.
-  pm.addNestedPass<func::FuncOp>(gdn_tile::createGdnTilePipelineCopiesPass());
-  pm.addNestedPass<func::FuncOp>(gdn_tile::createGdnTileInsertBarriersPass());
+  buildOverlapPipeline(pm, options);
   pm.addPass(createConvertGdnTileToNVVMPass({options.target}));
   // Inside the kernels only: the host function keeps its checks.
   OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();

@@ -116,7 +116,7 @@ void mlir::gdn::buildGdnToCpuPipeline(OpPassManager &pm,
     buildGdnToTilePipeline(pm, gpuOptions);
     buildDeallocatePipeline(pm);
     if (options.path == CpuPath::PipelinedTile)
-      buildOverlapPipeline(pm);
+      buildOverlapPipeline(pm, gpuOptions);
     pm.addPass(createConvertGdnTileToVectorPass());
     break;
   }

@@ -9,6 +9,7 @@
 #include "gdn/Dialect/Gdn/Transforms/Passes.h"
 #include "gdn/Dialect/GdnTile/Transforms/Passes.h"
 #include "gdn/Pipelines/Pipelines.h"
+#include "gdn/Target/GpuTarget.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -35,11 +36,17 @@ void mlir::gdn::buildGdnToTilePipeline(OpPassManager &pm,
   pm.addPass(createCSEPass());
 }
 
-void mlir::gdn::buildOverlapPipeline(OpPassManager &pm) {
+void mlir::gdn::buildOverlapPipeline(OpPassManager &pm,
+                                     const GpuPipelineOptions &options) {
   OpPassManager &functions = pm.nest<func::FuncOp>();
   functions.addPass(gdn_tile::createGdnTilePipelineCopiesPass());
   // Behind the copies: only now is it known which tiles are in flight.
   functions.addPass(gdn_tile::createGdnTileInsertBarriersPass());
+  // Other products (mma.sync) are done when they are issued: issuing them early
+  // only makes registers live longer.
+  std::optional<GpuTarget> target = lookUpGpuTarget(options.target);
+  if (!target || !target->hasWarpgroupMma())
+    return;
   // Behind the barriers, which products must not cross.
   functions.addPass(gdn_tile::createGdnTileOverlapProductsPass());
 }

@@ -45,8 +45,9 @@ struct GpuPipelineOptions : PassPipelineOptions<GpuPipelineOptions> {
 void buildGdnToTilePipeline(OpPassManager &pm,
                             const GpuPipelineOptions &options);
 
-/// Synchronous tile programs to asynchronous ones with barriers.
-void buildOverlapPipeline(OpPassManager &pm);
+/// Synchronous tile programs to asynchronous ones with barriers; products too
+/// where the target has warpgroup products.
+void buildOverlapPipeline(OpPassManager &pm, const GpuPipelineOptions &options);
 
 /// Tile programs to kernels in the LLVM and NVVM dialects, and their launches.
 void buildGdnTileToNVVMPipeline(OpPassManager &pm,
