@@ -102,7 +102,7 @@ SmallVector<func::FuncOp> getHostFunctions(ModuleOp module) {
 FailureOr<std::string> getPtx(ModuleOp module) {
   auto binaries = module.getOps<gpu::BinaryOp>();
   if (binaries.empty())
-    return fail("the input has nothing to compute on the GPU");
+    return fail("the input has no function");
   auto object = cast<gpu::ObjectAttr>((*binaries.begin()).getObjects()[0]);
   // The string ends with a zero, for the driver.
   return object.getObject().getValue().rtrim('\0').str();

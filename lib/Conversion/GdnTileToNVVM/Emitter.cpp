@@ -8,6 +8,7 @@
 #include "Emitter.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -158,8 +159,23 @@ SmallVector<Value> Emitter::extractAll(Value aggregate) {
   return values;
 }
 
+void Emitter::inThreadsBelow(int64_t count, int64_t numThreads,
+                             function_ref<void()> body) {
+  if (count >= numThreads)
+    return body();
+  auto ifOp = scf::IfOp::create(builder, loc, lessThanC(threadId(), count),
+                                /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard insertion(builder);
+  builder.setInsertionPointToStart(ifOp.thenBlock());
+  body();
+}
+
 Value Emitter::threadId() {
   return NVVM::ThreadIdXOp::create(builder, loc, i32());
+}
+
+Value Emitter::opaqueThreadId() {
+  return inlineAsm(i32(), "mov.u32 $0, %tid.x;", "=r", {});
 }
 
 Value Emitter::threadCoordinate(ArrayRef<gdn_tile::ThreadTerm> terms,

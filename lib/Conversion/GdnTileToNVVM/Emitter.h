@@ -68,7 +68,13 @@ public:
   Value makeVector(ValueRange elements);
   SmallVector<Value> extractAll(Value aggregate);
 
+  /// Runs `body` in the threads below `count` of the block's `numThreads`.
+  void inThreadsBelow(int64_t count, int64_t numThreads,
+                      function_ref<void()> body);
   Value threadId();
+  /// The same, but neither it nor what follows from it moves out of a loop. For
+  /// values that are cheaper to compute again than to keep.
+  Value opaqueThreadId();
   Value laneId() { return andC(threadId(), 31); }
   Value warpId() { return shrC(threadId(), 5); }
   /// Sum of ((thread >> shift) & mask) * scale; null if there are no terms.

@@ -52,7 +52,8 @@ struct ConvertGdnTileToNVVMPass
     for (auto func : module.getOps<func::FuncOp>())
       if (gdn_tile::getKernelAttr(func))
         kernels.push_back(func);
-    if (kernels.empty())
+    // A function with nothing to compute needs a module too: an empty one.
+    if (module.getOps<func::FuncOp>().empty())
       return;
     llvm::StringMap<KernelInfo> infos;
     gpu::GPUModuleOp gpuModule = createGpuModule(module, *gpu);
@@ -111,7 +112,8 @@ ConvertGdnTileToNVVMPass::convertKernel(func::FuncOp func, const GpuTarget &gpu,
   populateMmaPatterns(kernel, patterns);
   populateWarpgroupPatterns(kernel, patterns);
   populateSumPatterns(kernel, patterns);
-  populateChunkPatterns(kernel, patterns);
+  populateCumsumPatterns(kernel, patterns);
+  populateTriInversePatterns(kernel, patterns);
   populateScoresPatterns(kernel, patterns);
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
   arith::populateArithToLLVMConversionPatterns(kernel.converter, patterns);

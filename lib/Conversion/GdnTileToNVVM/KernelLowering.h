@@ -137,8 +137,10 @@ void populateWarpgroupPatterns(const KernelLowering &kernel,
                                RewritePatternSet &patterns);
 void populateSumPatterns(const KernelLowering &kernel,
                          RewritePatternSet &patterns);
-void populateChunkPatterns(const KernelLowering &kernel,
-                           RewritePatternSet &patterns);
+void populateCumsumPatterns(const KernelLowering &kernel,
+                            RewritePatternSet &patterns);
+void populateTriInversePatterns(const KernelLowering &kernel,
+                                RewritePatternSet &patterns);
 void populateScoresPatterns(const KernelLowering &kernel,
                             RewritePatternSet &patterns);
 

@@ -11,7 +11,7 @@
 // CHECK-SAME: %[[X:.*]]: !llvm.ptr<1> {llvm.align = 16 : i64}, %[[N:.*]]: i64)
 // CHECK-SAME: gdn.shared_bytes = 1088 : i64
 // CHECK-SAME: gpu.kernel
-// CHECK-SAME: nvvm.kernel, nvvm.reqntid = array<i32: 128>
+// CHECK-SAME: nvvm.kernel, nvvm.minctasm = 1 : i32, nvvm.reqntid = array<i32: 128>
 func.func @structure(%x: memref<?x8xf32>, %n: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -74,9 +74,10 @@ func.func @stage(%i: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps
 
 // -----
 
-// A module without tile programs stays as it is.
-// CHECK-LABEL: func.func @nothing
-// CHECK-NOT: gpu.module
+// A function without launches still has PTX: of no kernels.
+// CHECK: gpu.module @kernels
+// CHECK-NOT: llvm.func
+// CHECK: func.func @nothing
 func.func @nothing() {
   return
 }

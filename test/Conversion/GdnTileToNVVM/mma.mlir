@@ -7,7 +7,7 @@
 // CHECK: llvm.mlir.global external @smem() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
 // CHECK: llvm.func @transposed(%{{.*}}: !llvm.ptr<1> {llvm.align = 16 : i64})
 // CHECK-SAME: gdn.shared_bytes = 1024 : i64
-// CHECK-SAME: nvvm.kernel, nvvm.reqntid = array<i32: 64>
+// CHECK-SAME: nvvm.kernel, nvvm.minctasm = 1 : i32, nvvm.reqntid = array<i32: 64>
 // CHECK-COUNT-2: nvvm.ldmatrix {{.*}}layout = #nvvm.mma_layout<row>{{.*}}num = 4
 // CHECK-NOT: nvvm.ldmatrix
 func.func @transposed(%o: memref<?x32xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 2, layout = accumulator>} {

@@ -9,8 +9,8 @@
 // RUN: echo "func.func @f() { gdn.nothing }" | not gdn-compile - -o %t.out 2>&1 | FileCheck %s --check-prefix=SYNTAX
 // SYNTAX: <stdin>:1:18: error: {{.*}}gdn.nothing
 
-// RUN: echo "func.func @f() { return }" | not gdn-compile - -o %t.out 2>&1 | FileCheck %s --check-prefix=EMPTY
-// EMPTY: gdn-compile: error: the input has nothing to compute on the GPU
+// RUN: echo "" | not gdn-compile - -o %t.out 2>&1 | FileCheck %s --check-prefix=EMPTY
+// EMPTY: gdn-compile: error: the input has no function
 
 // RUN: not env PATH=/nowhere %gdn-compile %s --ptxas -o %t.out 2>&1 | FileCheck %s --check-prefix=PTXAS
 // PTXAS: gdn-compile: error: cannot find ptxas on the PATH; install a CUDA toolkit or leave --ptxas out

@@ -18,3 +18,8 @@ func.func @normalize(%x: tensor<1x64x2x64xf32>, %y: tensor<1x64x2x64xf32> {buffe
   %r = gdn.l2norm ins(%x : tensor<1x64x2x64xf32>) outs(%y : tensor<1x64x2x64xf32>) {eps = 1.0e-06} -> tensor<1x64x2x64xf32>
   return %r : tensor<1x64x2x64xf32>
 }
+
+// Nothing to launch is no error.
+// RUN: echo "func.func @empty(%%x: memref<0x8xf32>) { return }" | gdn-compile - --target=sm_120 | FileCheck %s --check-prefix=EMPTY
+// EMPTY: .target sm_120
+// EMPTY-NOT: .entry

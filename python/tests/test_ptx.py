@@ -1,0 +1,142 @@
+# Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The PTX itself, without a GPU: run by ptx_machine and compared with the float64 oracle.
+
+What the CPU paths cannot see is checked here: fragments and swizzles, masks, cp.async and
+barriers, addresses. sm_80 has the forms that all targets share.
+"""
+
+import numpy as np
+import pytest
+
+import ptx_instructions
+import ptx_machine
+import test_cpu_recurrence as recurrences
+from cpu_support import read, store
+from gdn import compile as compiler
+from gdn import reference
+from tool_paths import need_tool
+
+ITEM = {"bf16": np.uint16, "f16": np.uint16, "f32": np.uint32, "i32": np.int32, "i64": np.int64}
+OPERATORS = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "ceildiv": lambda a, b: -(-a // b),
+    "min": min,
+    "max": max,
+}
+
+
+def evaluate(e, shapes):
+    if isinstance(e, int):
+        return e
+    if e[0] == "dim":
+        return shapes[e[1]][e[2]]
+    return OPERATORS[e[0]](evaluate(e[1], shapes), evaluate(e[2], shapes))
+
+
+def run(text, arrays, target="sm_80"):
+    """Compiles the function of a module and runs it on arrays, in place."""
+    need_tool("gdn-compile")
+    compiled = compiler.compile(text, target, cache=False)
+    manifest, kernels = compiled.manifest, ptx_machine.parse(compiled.ptx)
+    shapes = [array.shape for array in arrays]
+    memory = ptx_machine.Memory()
+    addresses = {"argument": [memory.place(array) for array in arrays], "buffer": []}
+    for entry in manifest["buffers"]:
+        shape = [evaluate(size, shapes) for size in entry["shape"]]
+        # 0xFF: NaN in every type.
+        poison = np.full(int(np.prod(shape)) * np.dtype(ITEM[entry["dtype"]]).itemsize, 0xFF, np.uint8)
+        addresses["buffer"].append(memory.place(poison))
+    for entry in manifest["launches"]:
+        arguments = []
+        for parameter in entry["parameters"]:
+            kind = next(key for key in ("argument", "buffer", "scalar") if key in parameter)
+            value = parameter[kind]
+            arguments.append(evaluate(value, shapes) if kind == "scalar" else addresses[kind][value])
+        ptx_instructions.launch(
+            kernels[entry["kernel"]],
+            evaluate(entry["grid"], shapes),
+            entry["block"],
+            entry["shared"],
+            arguments,
+            memory,
+        )
+
+
+# All forms of the two richest models; of the others one of each phase.
+CASES = [
+    (model, form)
+    for model in recurrences.MODELS
+    for form in (recurrences.FORMS if model in ("gated_delta", "kda") else ("c16", "step"))
+]
+
+
+@pytest.mark.parametrize("dtype", ("f32", "bf16"))
+@pytest.mark.parametrize("model, form_name", CASES)
+def test_recurrence(model, form_name, dtype):
+    form = recurrences.FORMS[form_name]
+    x = recurrences.inputs(model, form, dtype, seed=len(form_name))
+    want_o, want_state = recurrences.expected(form, dtype, x)
+    operands = {key: value.copy() for key, value in x.items()}
+    state = operands.pop("state")
+    o = store(np.full(want_o.shape, np.nan), dtype)
+    run(recurrences.function("tile", model, form_name, dtype), [*operands.values(), o, state])
+    state_type = form.get("state_dtype", "f32")
+    reference.check("o", read(o, dtype), want_o, "o", dtype, factor=2)
+    arithmetic = "bf16" if state_type == "bf16" else dtype
+    reference.check("state", read(state, state_type), want_state, "state", arithmetic, factor=2, tokens=False)
+
+
+
+SWAP = """
+.visible .entry swap(
+    .param .u64 .ptr .global .align 16 swap_param_0
+)
+.reqntid 32
+{
+    ld.param.b64 %rd1, [swap_param_0];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    mov.b64 %rd4, smem;
+    add.s64 %rd5, %rd4, %rd2;
+    ld.global.b32 %r2, [%rd3];
+    st.shared.b32 [%rd5], %r2;
+    bar.sync 0;
+    xor.b64 %rd6, %rd2, 4;
+    ld.shared.b32 %r3, [%rd6];
+    st.global.b32 [%rd3], %r3;
+    ret;
+}
+"""
+
+
+def swap(text, size=32, shared=128):
+    memory = ptx_machine.Memory()
+    array = np.arange(size, dtype=np.uint32)
+    address = memory.place(array)
+    ptx_instructions.launch(ptx_machine.parse(text)["swap"], 1, 32, shared, [address], memory)
+    return array
+
+
+def test_machine_runs():
+    assert np.array_equal(swap(SWAP), np.arange(32) ^ 1)
+
+
+@pytest.mark.parametrize(
+    "text, options, message",
+    (
+        (SWAP.replace("bar.sync 0;", ""), {}, "reads shared byte 4 that another thread writes without a barrier"),
+        (SWAP, {"size": 31}, "outside all arrays"),
+        (SWAP, {"shared": 124}, "outside 124 bytes"),
+        (SWAP.replace("%rd2, %r1, 4", "%rd2, %r1, 2"), {}, "misaligned load of 4 bytes"),
+        (SWAP.replace("%rd6, %rd2, 4", "%rd6, %rd7, 4"), {}, "%rd7 is read before it is written"),
+        (SWAP.replace("xor.b64", "popc.b64"), {}, "unknown instruction popc.b64"),
+    ),
+)
+def test_machine_finds(text, options, message):
+    with pytest.raises(ptx_machine.PtxError, match=message):
+        swap(text, **options)
