@@ -10,10 +10,15 @@
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
+namespace gdn_test {
+void registerTileLayoutsPass();
+} // namespace gdn_test
+
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::gdn::registerAllDialects(registry);
   mlir::gdn::registerAllPasses();
+  gdn_test::registerTileLayoutsPass();
   return mlir::asMainReturnCode(mlir::MlirOptMain(
       argc, argv, "gdn: compiler for delta-rule recurrences\n", registry));
 }

@@ -1,5 +1,6 @@
 // Each mistake: one clear message, a status other than 0, and no files.
 
+// RUN: rm -rf %t.out
 // RUN: not gdn-compile %t.missing.mlir -o %t.out 2>&1 | FileCheck %s --check-prefix=MISSING
 // MISSING: gdn-compile: error: cannot open input file '{{.*}}.missing.mlir': No such file or directory
 
