@@ -40,6 +40,8 @@ void mlir::gdn::buildOverlapPipeline(OpPassManager &pm,
                                      const GpuPipelineOptions &options) {
   OpPassManager &functions = pm.nest<func::FuncOp>();
   functions.addPass(gdn_tile::createGdnTilePipelineCopiesPass());
+  // What the loops have left.
+  functions.addPass(gdn_tile::createGdnTileBatchCopiesPass());
   // Behind the copies: only now is it known which tiles are in flight.
   functions.addPass(gdn_tile::createGdnTileInsertBarriersPass());
   // Other products (mma.sync) are done when they are issued: issuing them early

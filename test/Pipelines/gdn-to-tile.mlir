@@ -4,15 +4,15 @@
 // function returns nothing and allocates only the workspaces.
 
 // CHECK-LABEL: func.func @forward_prepare
-// CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
+// CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator
 // CHECK-LABEL: func.func @forward_scan
-// CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
+// CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator
 // CHECK-LABEL: func.func @forward(
 // CHECK-COUNT-3: memref.alloc
 // CHECK-NOT: memref.alloc
 // CHECK-NOT: memref.copy
-// 128 chunks of 16 key heads; 32 value heads of 2 value blocks.
-// CHECK: gdn_tile.launch @forward_prepare grid(%c2048)
+// 128 chunks of 32 value heads; 32 value heads of 2 value blocks.
+// CHECK: gdn_tile.launch @forward_prepare grid(%c4096)
 // CHECK: gdn_tile.launch @forward_scan grid(%c64)
 // CHECK-NOT: memref.copy
 // CHECK: return

@@ -38,9 +38,10 @@ struct FuncPattern : TilePattern<func::FuncOp> {
     kernelFunc->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                         rewriter.getDenseI32ArrayAttr(
                             {static_cast<int32_t>(kernel.getNumThreads())}));
-    // Else ptxas spills rather than give up a third block on a multiprocessor.
+    // Without a bound ptxas spills rather than give up a third block.
     kernelFunc->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
-                        rewriter.getI32IntegerAttr(1));
+                        rewriter.getI32IntegerAttr(std::max<int64_t>(
+                            1, kernel.kernel.getBlocksPerSM())));
     kernelFunc->setAttr("gdn.shared_bytes",
                         rewriter.getI64IntegerAttr(kernel.getSharedBytes()));
     rewriter.inlineRegionBefore(op.getBody(), kernelFunc.getBody(),

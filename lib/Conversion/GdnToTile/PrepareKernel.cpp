@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One block per slot and key head, for all value heads of the key head:
+// One block per slot and value head:
 //
 //   G = cumsum(g);  Gam_ij = exp(G_i - G_j) for i >= j, else 0
 //   A = (I + strictlower(beta_i k_i.k_j))^-1;  T = Gam o A o beta_j
@@ -34,6 +34,16 @@ namespace {
 constexpr double kMinGate = -104.0;
 constexpr double kLog2E = 1.4426950408889634;
 
+// The kernel waits most of its time, for memory and in the inverse: many blocks
+// hide that. The forms with more in registers are left alone.
+int64_t getBlocksPerSM(const RecurrencePlan &plan) {
+  if (plan.gateKind == GateKind::Channel || plan.hasErase ||
+      plan.type.isF32() || plan.keyPad > 128)
+    return 0;
+  int64_t warps = plan.chunk / 16;
+  return 16 / warps;
+}
+
 class PrepareKernel {
 public:
   PrepareKernel(RecurrencePlan &plan)
@@ -41,7 +51,7 @@ public:
         k(plan.op, "prepare",
           gdn_tile::KernelAttr::get(plan.op.getContext(), plan.chunk / 16,
                                     gdn_tile::FragmentLayoutKind::Accumulator,
-                                    0, 4)),
+                                    0, 4, getBlocksPerSM(plan))),
         sequences(k, plan.getSequences()) {}
 
   void build();
@@ -50,15 +60,18 @@ private:
   void addArguments();
   void allocateTiles();
   void buildChunk();
-  void buildHead(Value head, Value keyScores, Value queryScores);
-  void loadGate(Value head);
-  void loadBeta(Value head);
-  Value buildHeadGate(Value head);
-  void buildChannelGate(Value head);
-  void buildInverse(Value head, Value keyScores, Value factor);
+  void buildHead(Value head);
+  void buildHeadInverse(Value head);
+  void buildChannelHead(Value head);
+  void sumGates();
+  Value mask();
+  Value headDecay();
+  void invert(Value products);
+  void writeInverse(Value head, Value factor);
+  void writeDecayedCopies(Value head);
   void writeTile(Value fragment, Value workspace, ArrayRef<Value> position);
   void writeKeys(Value fragment, Value workspace, Value head);
-  Value erasedKeys(Value head);
+  Value erasedKeys(Value keys);
 
   Access rowsOf(Value memref, Value head) {
     Value zero = k.index(0);
@@ -76,11 +89,9 @@ private:
   Value q, key, gate, beta, erase, inverse, scores, gates, decayedQ, decayedK,
       restK, decay;
   // Shared tiles.
-  Value qTile, kTile, gateTile, betaTile, matrix, staged, keyStaged, eraseTile;
+  Value qTile, kTile, gateTile, betaTile, matrix, keyStaged, eraseTile;
   // The chunk.
   Value slot, row, rows;
-  // Fragments that all heads share.
-  Value qRows, kRows, mask, strictMask;
 };
 
 } // namespace
@@ -107,7 +118,6 @@ void PrepareKernel::allocateTiles() {
   Type f32 = k.getF32Type();
   qTile = k.tile({c, kp}, plan.type);
   kTile = k.tile({c, kp}, plan.type);
-  staged = k.tile({c, c}, plan.type);
   if (plan.isDelta || plan.gateKind == GateKind::Channel)
     matrix = k.tile({c, c}, f32);
   if (plan.gateKind == GateKind::Head)
@@ -125,10 +135,9 @@ void PrepareKernel::allocateTiles() {
 // The summed gates of the chunk: one per head in log2 units, those per channel
 // in natural units, as gdn_tile.scores takes them. Rows behind the end hold 0
 // and repeat the last sum.
-void PrepareKernel::loadGate(Value head) {
+void PrepareKernel::sumGates() {
   bool perChannel = plan.gateKind == GateKind::Channel;
   Shape2 shape{perChannel ? c : 1, perChannel ? kp : c};
-  k.copyIn(perChannel ? rowsOf(gate, head) : columnOf(gate, head), gateTile);
   Value raw = k.load(whole(k, gateTile), shape);
   Value value = k.fmax(raw, k.constant(kMinGate));
   if (!perChannel)
@@ -137,31 +146,27 @@ void PrepareKernel::loadGate(Value head) {
   gdn_tile::CumsumOp::create(k, gateTile);
 }
 
-void PrepareKernel::loadBeta(Value head) {
-  k.copyIn(columnOf(beta, head), betaTile);
+// i >= j, for rows i and columns j.
+Value PrepareKernel::mask() {
+  return k.compare(arith::CmpIPredicate::sge, k.iota({c, 1}), k.iota({1, c}));
 }
 
-// Writes the sums and returns Gam.
-Value PrepareKernel::buildHeadGate(Value head) {
-  loadGate(head);
-  Value zero = k.index(0);
-  k.copyOut(gateTile, {gates, {slot, head, zero}, {2}, {}});
-  Value sumRow = k.load(whole(k, gateTile), {c, 1});
-  Value sumColumn = k.load(whole(k, gateTile), {1, c});
-  Value difference = k.fsub(sumRow, sumColumn);
+// Gam of a gate per head.
+Value PrepareKernel::headDecay() {
+  Value difference = k.fsub(k.load(whole(k, gateTile), {c, 1}),
+                            k.load(whole(k, gateTile), {1, c}));
   // Masked before the exponent: above the diagonal it could overflow.
-  return k.exp2(k.select(mask, difference,
+  return k.exp2(k.select(mask(), difference,
                          k.constant(-std::numeric_limits<float>::infinity())));
 }
 
 void PrepareKernel::writeTile(Value fragment, Value workspace,
                               ArrayRef<Value> position) {
   Value zero = k.index(0);
-  k.store(fragment, whole(k, staged));
   SmallVector<Value> indices(position);
   int64_t rank = position.size();
   indices.append({zero, zero});
-  k.copyOut(staged, {workspace, indices, {rank, rank + 1}, {}});
+  k.store(fragment, {workspace, indices, {rank, rank + 1}, {}});
 }
 
 void PrepareKernel::writeKeys(Value fragment, Value workspace, Value head) {
@@ -173,11 +178,18 @@ void PrepareKernel::writeKeys(Value fragment, Value workspace, Value head) {
                         {k.index(c), k.index(plan.keySize)}});
 }
 
-// T from strictly lower products `keyScores`; factor multiplies T (Gam o beta).
-void PrepareKernel::buildInverse(Value head, Value keyScores, Value factor) {
-  Value zero = k.constant(0.0);
-  k.store(k.select(strictMask, keyScores, zero), whole(k, matrix));
+// The inverse in `matrix`, of I + the strictly lower part of beta_i products.
+void PrepareKernel::invert(Value products) {
+  if (beta)
+    products = k.fmul(products, k.load(whole(k, betaTile), {c, 1}));
+  Value strict =
+      k.compare(arith::CmpIPredicate::sgt, k.iota({c, 1}), k.iota({1, c}));
+  k.store(k.select(strict, products, k.constant(0.0)), whole(k, matrix));
   gdn_tile::TriInverseOp::create(k, matrix);
+}
+
+// T: the inverse times `factor`, if any.
+void PrepareKernel::writeInverse(Value head, Value factor) {
   Value result = k.load(whole(k, matrix), {c, c});
   if (factor)
     result = k.fmul(result, factor);
@@ -190,111 +202,106 @@ void PrepareKernel::buildInverse(Value head, Value keyScores, Value factor) {
 }
 
 // erase o k, rounded as the products need it.
-Value PrepareKernel::erasedKeys(Value head) {
-  k.copyIn(rowsOf(erase, head), eraseTile);
+Value PrepareKernel::erasedKeys(Value keys) {
   Value factor = k.load(whole(k, eraseTile), {c, kp});
-  Value product = k.fmul(k.convert(kRows, k.getF32Type()), factor);
-  return k.convert(product, plan.type);
+  return k.convert(k.fmul(k.convert(keys, k.getF32Type()), factor), plan.type);
 }
 
-// The decayed copies of q and k, the chunk's decay, and P; leaves the products
-// of T's matrix in `matrix`.
-void PrepareKernel::buildChannelGate(Value head) {
+// With a gate per channel: the decayed copies of q and k, and the chunk's
+// decay.
+void PrepareKernel::writeDecayedCopies(Value head) {
   Type f32 = k.getF32Type();
   Value zero = k.index(0);
-  loadGate(head);
+  auto exp = [&](Value x) { return k.exp2(k.fmul(x, k.constant(kLog2E))); };
+  Value keys = k.load(whole(k, kTile), {c, kp});
   Value sums = k.load(whole(k, gateTile), {c, kp});
   Value last = k.load({gateTile, {k.index(c - 1), zero}, {1}, {}}, {1, kp});
-  auto exp = [&](Value x) { return k.exp2(k.fmul(x, k.constant(kLog2E))); };
   k.store(exp(last), {decay, {slot, head, zero}, {2}, {k.index(plan.keySize)}});
+  writeKeys(k.fmul(k.convert(keys, f32), exp(k.fsub(last, sums))), restK, head);
   Value grown = exp(sums);
-  Value scale = k.constant(plan.op.getScaleValue());
-  writeKeys(k.fmul(k.fmul(k.convert(qRows, f32), scale), grown), decayedQ,
-            head);
-  Value rest = exp(k.fsub(last, sums));
-  writeKeys(k.fmul(k.convert(kRows, f32), rest), restK, head);
+  Value queries = k.loadF32(whole(k, qTile), {c, kp});
+  queries = k.fmul(queries, k.constant(plan.op.getScaleValue()));
+  writeKeys(k.fmul(queries, grown), decayedQ, head);
+  if (!plan.isDelta)
+    return;
+  Value left = erase ? erasedKeys(keys) : keys;
+  writeKeys(k.fmul(k.convert(left, f32), grown), decayedK, head);
+}
+
+void PrepareKernel::buildHead(Value head) {
+  if (gate)
+    sumGates();
+  if (plan.gateKind == GateKind::Channel)
+    return buildChannelHead(head);
+  if (gate)
+    k.copyOut(gateTile, {gates, {slot, head, k.index(0)}, {2}, {}});
+  Value products = k.mma(k.load(whole(k, qTile), {c, kp}), kTile, Value(),
+                         /*transposeB=*/true);
+  products = k.fmul(products, k.constant(plan.op.getScaleValue()));
+  Value masked = gate ? k.fmul(products, headDecay())
+                      : k.select(mask(), products, k.constant(0.0));
+  writeTile(k.convert(masked, plan.type), scores, {slot, head});
+  if (plan.isDelta)
+    buildHeadInverse(head);
+}
+
+void PrepareKernel::buildHeadInverse(Value head) {
+  Value left = k.load(whole(k, kTile), {c, kp});
+  if (erase) {
+    left = erasedKeys(left);
+    writeKeys(left, decayedK, head);
+  }
+  Value products = k.mma(left, kTile, Value(), /*transposeB=*/true);
+  invert(products);
+  // Made anew: kept over the inverse it would cost the registers of another
+  // block on the SM.
+  Value factor = gate ? headDecay() : Value();
+  if (beta) {
+    Value column = k.load(whole(k, betaTile), {1, c});
+    factor = factor ? k.fmul(factor, column) : column;
+  }
+  writeInverse(head, factor);
+}
+
+void PrepareKernel::buildChannelHead(Value head) {
+  writeDecayedCopies(head);
   gdn_tile::ScoresOp::create(k, qTile, kTile, gateTile, matrix,
                              /*strict=*/false);
   Value products = k.load(whole(k, matrix), {c, c});
-  writeTile(k.convert(k.fmul(products, scale), plan.type), scores,
-            {slot, head});
+  products = k.fmul(products, k.constant(plan.op.getScaleValue()));
+  writeTile(k.convert(products, plan.type), scores, {slot, head});
   if (!plan.isDelta)
     return;
-  Value left = erase ? erasedKeys(head) : kRows;
-  writeKeys(k.fmul(k.convert(left, f32), grown), decayedK, head);
   Value leftTile = kTile;
   if (erase) {
-    k.store(left, whole(k, keyStaged));
+    k.store(erasedKeys(k.load(whole(k, kTile), {c, kp})), whole(k, keyStaged));
     leftTile = keyStaged;
   }
   gdn_tile::ScoresOp::create(k, leftTile, kTile, gateTile, matrix,
                              /*strict=*/true);
-}
-
-void PrepareKernel::buildHead(Value head, Value keyScores, Value queryScores) {
-  Value betaRow, betaColumn;
-  if (beta) {
-    loadBeta(head);
-    betaRow = k.load(whole(k, betaTile), {c, 1});
-    betaColumn = k.load(whole(k, betaTile), {1, c});
-  }
-  if (plan.gateKind == GateKind::Channel) {
-    buildChannelGate(head);
-    if (!plan.isDelta)
-      return;
-    Value products = k.load(whole(k, matrix), {c, c});
-    buildInverse(head, beta ? k.fmul(products, betaRow) : products, betaColumn);
-    return;
-  }
-  Value gamma;
-  if (gate)
-    gamma = buildHeadGate(head);
-  Value scaled = k.fmul(queryScores, k.constant(plan.op.getScaleValue()));
-  Value masked =
-      gamma ? k.fmul(scaled, gamma) : k.select(mask, scaled, k.constant(0.0));
-  writeTile(k.convert(masked, plan.type), scores, {slot, head});
-  if (!plan.isDelta)
-    return;
-  if (erase) {
-    Value left = erasedKeys(head);
-    writeKeys(left, decayedK, head);
-    buildInverse(head, k.mma(left, kTile, Value(), true), gamma);
-    return;
-  }
-  Value factor = gamma ? k.fmul(gamma, betaColumn) : betaColumn;
-  buildInverse(head, k.fmul(keyScores, betaRow), factor);
+  invert(k.load(whole(k, matrix), {c, c}));
+  writeInverse(head, beta ? k.load(whole(k, betaTile), {1, c}) : Value());
 }
 
 void PrepareKernel::buildChunk() {
-  Value keyHead = k.rem(k.blockId(), k.index(plan.keyHeads));
+  Value head = k.rem(k.blockId(), k.index(plan.valueHeads));
+  Value keyHead = k.div(head, k.index(plan.group));
   k.copyIn(rowsOf(key, keyHead), kTile);
   k.copyIn(rowsOf(q, keyHead), qTile);
-  Value rowNumbers = k.iota({c, 1}), columnNumbers = k.iota({1, c});
-  mask = k.compare(arith::CmpIPredicate::sge, rowNumbers, columnNumbers);
-  strictMask = k.compare(arith::CmpIPredicate::sgt, rowNumbers, columnNumbers);
-  kRows = k.load(whole(k, kTile), {c, kp});
-  qRows = k.load(whole(k, qTile), {c, kp});
-  Value keyScores, queryScores;
-  if (plan.gateKind != GateKind::Channel) {
-    queryScores = k.mma(qRows, kTile, Value(), true);
-    if (plan.isDelta && !plan.hasErase)
-      keyScores = k.mma(kRows, kTile, Value(), true);
-  }
-  Value firstHead = k.mul(keyHead, k.index(plan.group));
-  if (plan.group == 1) {
-    buildHead(firstHead, keyScores, queryScores);
-    return;
-  }
-  auto loop =
-      scf::ForOp::create(k, k.index(0), k.index(plan.group), k.index(1));
-  OpBuilder::InsertionGuard guard(k);
-  k.setInsertionPointToStart(loop.getBody());
-  buildHead(k.add(firstHead, loop.getInductionVar()), keyScores, queryScores);
+  if (beta)
+    k.copyIn(columnOf(beta, head), betaTile);
+  if (gate)
+    k.copyIn(plan.gateKind == GateKind::Channel ? rowsOf(gate, head)
+                                                : columnOf(gate, head),
+             gateTile);
+  if (erase)
+    k.copyIn(rowsOf(erase, head), eraseTile);
+  buildHead(head);
 }
 
 void PrepareKernel::build() {
   addArguments();
-  slot = k.div(k.blockId(), k.index(plan.keyHeads));
+  slot = k.div(k.blockId(), k.index(plan.valueHeads));
   Chunk chunk = sequences.chunkAt(slot);
   row = chunk.row;
   rows = k.min(chunk.left, k.index(plan.chunk));
@@ -307,7 +314,7 @@ void PrepareKernel::build() {
     buildChunk();
   }
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
-  Value heads = arith::ConstantIndexOp::create(host, plan.keyHeads);
+  Value heads = arith::ConstantIndexOp::create(host, plan.valueHeads);
   k.launch(host.createOrFold<arith::MulIOp>(plan.slots, heads));
 }
 

@@ -95,7 +95,7 @@ RowShape RowShape::singleRow(Type type) {
 gdn_tile::KernelAttr RowShape::getKernelAttr(MLIRContext *context) const {
   return gdn_tile::KernelAttr::get(context, warps,
                                    gdn_tile::FragmentLayoutKind::Rows, lanes,
-                                   elementsPerChunk);
+                                   elementsPerChunk, /*blocksPerSM=*/0);
 }
 
 LogicalResult mlir::gdn::verifyRowsForm(Operation *op) {

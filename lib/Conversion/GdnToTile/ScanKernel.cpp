@@ -32,7 +32,7 @@ public:
         k(plan.op, "scan",
           gdn_tile::KernelAttr::get(plan.op.getContext(), plan.valueBlock / 16,
                                     gdn_tile::FragmentLayoutKind::Accumulator,
-                                    0, 4)),
+                                    0, 4, /*blocksPerSM=*/0)),
         sequences(k, plan.getSequences()) {}
 
   void build();

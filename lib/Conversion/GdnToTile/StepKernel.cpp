@@ -63,7 +63,8 @@ public:
         k(plan.op, "step",
           gdn_tile::KernelAttr::get(plan.op.getContext(), /*warps=*/1,
                                     gdn_tile::FragmentLayoutKind::Rows,
-                                    shape.lanes, shape.elementsPerChunk)),
+                                    shape.lanes, shape.elementsPerChunk,
+                                    /*blocksPerSM=*/0)),
         sequences(k, plan.getSequences()) {}
 
   void build();

@@ -4,26 +4,27 @@
 
 // CHECK-LABEL: func @split_prepare
 // CHECK-SAME: memref<?x2x24xbf16>
-// CHECK-SAME: attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>}
-// The padded columns are bounded by K.
+// CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator, blocks = 16>
+// The padded columns are bounded by K; all copies stand together.
 // CHECK: gdn_tile.copy_in %{{.*}} dims [0, 2] valid(%{{.*}}, %c24) to %[[K:.*]] : memref<?x2x24xbf16> to memref<16x32xbf16
+// CHECK-NEXT: gdn_tile.copy_in {{.*}} to %[[Q:.*]] : memref<?x2x24xbf16>
+// CHECK-NEXT: gdn_tile.copy_in {{.*}} : memref<?x4xf32>
+// CHECK-NEXT: gdn_tile.copy_in {{.*}} : memref<?x4xf32>
+// CHECK: arith.maximumf
+// CHECK: gdn_tile.cumsum
+// CHECK: gdn_tile.mma %{{.*}}, %[[K]] {transpose_b}
 // CHECK: %[[MASK:.*]] = arith.cmpi sge
-// CHECK: %[[STRICT:.*]] = arith.cmpi sgt
-// Q K^T and K K^T once for both value heads.
-// CHECK-COUNT-2: gdn_tile.mma %{{.*}}, %[[K]] {transpose_b}
-// CHECK: scf.for
-// CHECK:   arith.maximumf
-// CHECK:   gdn_tile.cumsum
 // The exponent is masked before exp2.
-// CHECK:   %[[E:.*]] = arith.select %[[MASK]]
-// CHECK:   %[[GAMMA:.*]] = math.exp2 %[[E]]
-// CHECK:   arith.select %[[STRICT]]
-// CHECK:   gdn_tile.tri_inverse
+// CHECK: %[[E:.*]] = arith.select %[[MASK]]
+// CHECK: math.exp2 %[[E]]
+// CHECK: gdn_tile.mma %{{.*}}, %[[K]] {transpose_b}
+// CHECK: %[[STRICT:.*]] = arith.cmpi sgt
+// CHECK: arith.select %[[STRICT]]
+// CHECK: gdn_tile.tri_inverse
 // T in two bf16 parts.
-// CHECK:   %[[T:.*]] = arith.mulf
-// CHECK:   %[[HIGH:.*]] = arith.truncf %[[T]]
-// CHECK:   %[[BACK:.*]] = arith.extf %[[HIGH]]
-// CHECK:   arith.subf %[[T]], %[[BACK]]
+// CHECK: %[[HIGH:.*]] = arith.truncf %[[T:.*]] :
+// CHECK: %[[BACK:.*]] = arith.extf %[[HIGH]]
+// CHECK: arith.subf %[[T]], %[[BACK]]
 
 // CHECK-LABEL: func @split_scan
 // CHECK-SAME: attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 2, layout = accumulator>}

@@ -54,7 +54,8 @@ bool mlir::gdn_tile::isShared(Type type) {
 
 LogicalResult KernelAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  int64_t warps, FragmentLayoutKind layout,
-                                 int64_t lanes, int64_t elementsPerChunk) {
+                                 int64_t lanes, int64_t elementsPerChunk,
+                                 int64_t blocksPerSM) {
   if (warps < 1 || warps > 16)
     return emitError() << "kernel: warps must lie in 1..16, but is " << warps;
   if (elementsPerChunk < 1 || elementsPerChunk > 8 ||
@@ -67,6 +68,9 @@ LogicalResult KernelAttr::verify(function_ref<InFlightDiagnostic()> emitError,
            << "kernel: lanes must be a power of two in 1..32, but is " << lanes;
   if (!isRows && lanes != 0)
     return emitError() << "kernel: lanes is for the rows layout only";
+  if (blocksPerSM < 0 || blocksPerSM > 32)
+    return emitError() << "kernel: blocks must lie in 1..32, but is "
+                       << blocksPerSM;
   return success();
 }
 

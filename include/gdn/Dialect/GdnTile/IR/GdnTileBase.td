@@ -70,6 +70,7 @@ def GdnTile_KernelAttr : AttrDef<GdnTile_Dialect, "Kernel"> {
     | `warps` | warps per block, 1 to 16 |
     | `layout` | `accumulator`: a fragment of M rows lies in the layout of the mma.sync m16n8 and wgmma accumulator, 16 rows per warp, M = 16 * warps; `rows`: each row lies in `lanes` neighbouring lanes, 16 bytes per lane in turn, for row sums and streaming |
     | `lanes` | lanes per row of the `rows` layout: 1, 2, 4, 8, 16 or 32 |
+    | `blocks` | blocks that one SM shall hold at least: bounds the registers of a thread; absent = no bound |
 
     `accumulator`, for M = 16 * warps and N a multiple of 8: register r of lane l in warp w
     holds row 16 w + l/4 + 8 ((r/2) % 2) and column 8 (r/4) + 2 (l % 4) + r % 2.
@@ -83,10 +84,11 @@ def GdnTile_KernelAttr : AttrDef<GdnTile_Dialect, "Kernel"> {
     "int64_t":$warps,
     EnumParameter<GdnTile_Layout>:$layout,
     DefaultValuedParameter<"int64_t", "0">:$lanes,
-    DefaultValuedParameter<"int64_t", "4">:$elementsPerChunk);
+    DefaultValuedParameter<"int64_t", "4">:$elementsPerChunk,
+    DefaultValuedParameter<"int64_t", "0">:$blocksPerSM);
   let assemblyFormat = [{
     `<` `warps` `=` $warps `,` `layout` `=` $layout (`,` `lanes` `=` $lanes^)?
-    (`,` `chunk` `=` $elementsPerChunk^)? `>`
+    (`,` `chunk` `=` $elementsPerChunk^)? (`,` `blocks` `=` $blocksPerSM^)? `>`
   }];
   let genVerifyDecl = 1;
 }

@@ -10,6 +10,33 @@
 
 include "mlir/Pass/PassBase.td"
 
+def GdnTileBatchCopiesPass
+    : Pass<"gdn-tile-batch-copies", "::mlir::func::FuncOp"> {
+  let summary = "let neighbouring copies into shared memory run at once";
+  let description = [{
+    Before: a tile program with synchronous `gdn_tile.copy_in` ops, each of which waits
+    for global memory. After: two or more of them that follow one another, with nothing
+    but pure ops between, are asynchronous, joined, and waited for once behind
+    the last. Copies that convert elements stay synchronous, but do not end a row
+    of copies.
+
+    ```mlir
+    gdn_tile.copy_in %k[%i, %c0] dims [0, 1] to %a : ...
+    gdn_tile.copy_in %q[%i, %c0] dims [0, 1] to %b : ...
+    ```
+
+    becomes
+
+    ```mlir
+    %0 = gdn_tile.copy_in %k[%i, %c0] dims [0, 1] to %a : ... -> !gdn_tile.token
+    %1 = gdn_tile.copy_in %q[%i, %c0] dims [0, 1] to %b : ... -> !gdn_tile.token
+    %2 = gdn_tile.join %0, %1
+    gdn_tile.wait %2
+    ```
+  }];
+  let dependentDialects = ["::mlir::gdn_tile::GdnTileDialect"];
+}
+
 def GdnTileInsertBarriersPass
     : Pass<"gdn-tile-insert-barriers", "::mlir::func::FuncOp"> {
   let summary = "insert the barriers that shared memory needs";
