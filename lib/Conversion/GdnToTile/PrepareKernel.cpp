@@ -34,14 +34,14 @@ namespace {
 constexpr double kMinGate = -104.0;
 constexpr double kLog2E = 1.4426950408889634;
 
-// The kernel waits most of its time, for memory and in the inverse: many blocks
-// hide that. The forms with more in registers are left alone.
+// The kernel waits for memory and in the inverse: twelve warps on an SM, as many
+// as its shared memory admits, hide some of that. The forms that hold more in
+// registers are left alone.
 int64_t getBlocksPerSM(const RecurrencePlan &plan) {
   if (plan.gateKind == GateKind::Channel || plan.hasErase ||
       plan.type.isF32() || plan.keyPad > 128)
     return 0;
-  int64_t warps = plan.chunk / 16;
-  return 16 / warps;
+  return 12 * 16 / plan.chunk;
 }
 
 class PrepareKernel {
@@ -89,7 +89,7 @@ private:
   Value q, key, gate, beta, erase, inverse, scores, gates, decayedQ, decayedK,
       restK, decay;
   // Shared tiles.
-  Value qTile, kTile, gateTile, betaTile, matrix, keyStaged, eraseTile;
+  Value qTile, kTile, gateTile, betaTile, matrix, staged, keyStaged, eraseTile;
   // The chunk.
   Value slot, row, rows;
 };
@@ -118,6 +118,7 @@ void PrepareKernel::allocateTiles() {
   Type f32 = k.getF32Type();
   qTile = k.tile({c, kp}, plan.type);
   kTile = k.tile({c, kp}, plan.type);
+  staged = k.tile({c, c}, plan.type);
   if (plan.isDelta || plan.gateKind == GateKind::Channel)
     matrix = k.tile({c, c}, f32);
   if (plan.gateKind == GateKind::Head)
@@ -163,10 +164,13 @@ Value PrepareKernel::headDecay() {
 void PrepareKernel::writeTile(Value fragment, Value workspace,
                               ArrayRef<Value> position) {
   Value zero = k.index(0);
+  // Through shared memory: a fragment's own rows of 16 bytes would write half
+  // sectors.
+  k.store(fragment, whole(k, staged));
   SmallVector<Value> indices(position);
   int64_t rank = position.size();
   indices.append({zero, zero});
-  k.store(fragment, {workspace, indices, {rank, rank + 1}, {}});
+  k.copyOut(staged, {workspace, indices, {rank, rank + 1}, {}});
 }
 
 void PrepareKernel::writeKeys(Value fragment, Value workspace, Value head) {

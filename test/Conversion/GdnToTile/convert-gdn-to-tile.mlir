@@ -4,7 +4,7 @@
 
 // CHECK-LABEL: func @split_prepare
 // CHECK-SAME: memref<?x2x24xbf16>
-// CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator, blocks = 16>
+// CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator, blocks = 12>
 // The padded columns are bounded by K; all copies stand together.
 // CHECK: gdn_tile.copy_in %{{.*}} dims [0, 2] valid(%{{.*}}, %c24) to %[[K:.*]] : memref<?x2x24xbf16> to memref<16x32xbf16
 // CHECK-NEXT: gdn_tile.copy_in {{.*}} to %[[Q:.*]] : memref<?x2x24xbf16>
