@@ -166,6 +166,8 @@ class Block:
         self.epoch = 1
         self.write_epoch, self.read_epoch = (np.zeros(shared_bytes, np.int64) for _ in range(2))
         self.writer, self.reader = (np.zeros(shared_bytes, np.int64) for _ in range(2))
+        # The warp of all readers since the barrier, or -1.
+        self.reader_warp = np.zeros(shared_bytes, np.int64)
         self.copies, self.groups = [], []
         self.tid = np.arange(threads)
 
@@ -221,9 +223,12 @@ class Block:
     def _note(self, offset, size, thread, writes):
         for byte in range(0, size, 2):
             at = offset + byte
-            foreign = (self.write_epoch[at] == self.epoch) & (self.writer[at] != thread)
+            # Accesses in front of a barrier of the thread's own warp are ordered.
+            ordered = -2 - thread // 32
+            writer, reader = self.writer[at], self.reader[at]
+            foreign = (self.write_epoch[at] == self.epoch) & (writer != thread) & (writer != ordered)
             if writes:
-                foreign |= (self.read_epoch[at] == self.epoch) & (self.reader[at] != thread)
+                foreign |= (self.read_epoch[at] == self.epoch) & (reader != thread) & (reader != ordered)
             if foreign.any():
                 first = np.flatnonzero(foreign)[0]
                 raise PtxError(
@@ -234,14 +239,30 @@ class Block:
                     raise PtxError(f"{self.kernel.name}: two threads write shared byte {at[0]} at once")
                 self.write_epoch[at], self.writer[at] = self.epoch, thread
             else:
-                again = (self.read_epoch[at] == self.epoch) & (self.reader[at] != thread)
+                current = self.read_epoch[at] == self.epoch
+                again = current & (self.reader[at] != thread)
+                other_warp = current & (self.reader_warp[at] != thread // 32)
                 order = np.argsort(at, kind="stable")
                 repeated = np.zeros(at.size, bool)
                 same = at[order][1:] == at[order][:-1]
                 repeated[order[1:]] |= same
                 repeated[order[:-1]] |= same
+                # Threads of one access that read the same byte: of one warp or not.
+                warps = (thread // 32)[order]
+                mixed = np.zeros(at.size, bool)
+                different = same & (warps[1:] != warps[:-1])
+                mixed[order[1:]] |= different
+                mixed[order[:-1]] |= different
                 self.reader[at] = np.where(again | repeated, -1, thread)
+                self.reader_warp[at] = np.where(other_warp | mixed, -1, thread // 32)
                 self.read_epoch[at] = self.epoch
+
+    def _sync_warps(self, warps):
+        for warp in warps:
+            read = (self.read_epoch == self.epoch) & (self.reader_warp == warp)
+            self.reader[read] = -2 - warp
+            written = (self.write_epoch == self.epoch) & (self.writer // 32 == warp) & (self.writer >= 0)
+            self.writer[written] = -2 - warp
 
     def load_shared(self, offset, size, thread):
         self._check_shared(offset, size)
@@ -300,6 +321,11 @@ class Block:
                 elif opcode[0] == "ret":
                     alive &= ~active
                     mask = mask & alive
+                elif opcode[:2] == ["bar", "warp"]:
+                    lanes = active.reshape(-1, 32)
+                    if (lanes.any(axis=1) != lanes.all(axis=1)).any():
+                        raise PtxError(f"{self.kernel.name}: a warp barrier that not all lanes reach together")
+                    self._sync_warps(np.flatnonzero(lanes.any(axis=1)))
                 elif opcode[0] in ("bar", "barrier"):
                     if not mask.all() or not active.all():
                         raise PtxError(f"{self.kernel.name}: a barrier that not all threads reach together")

@@ -7,6 +7,7 @@
 
 #include "Addressing.h"
 #include "KernelLowering.h"
+#include "MmaEmission.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -17,8 +18,19 @@ using namespace mlir::gdn_tile;
 
 namespace {
 
-/// Forward substitution x_i = delta_ij - sum_{k < i} L_ik x_k in float32, one
-/// column of the inverse at a time per `parts` neighbouring lanes.
+/// In two levels: the inverses X of the diagonal blocks of h = 16 or 32 tokens
+/// by forward substitution, a block per warp; then, for two blocks, the block
+/// below the diagonal as -X1 (L10 X0) by products. float32 throughout; the
+/// products split both operands in two TF32 parts.
+struct BlockSizes {
+  explicit BlockSizes(int64_t size)
+      : block(std::min<int64_t>(32, size > 16 ? size / 2 : 16)),
+        count(size / block) {}
+  int64_t block, count;
+};
+
+/// Forward substitution x_i = delta_ij - sum_{k < i} L_ik x_k in float32 for a
+/// diagonal block; a lane, or two for 16 tokens, owns a column.
 ///
 /// Rows are taken four at a time: four chains side by side, and 16-byte reads
 /// of L. Block b of four entries of the column lies in lane b % parts of the
@@ -27,13 +39,13 @@ namespace {
 /// of them finishes the block.
 class ColumnSolver {
 public:
-  ColumnSolver(Emitter &emitter, MemRefType tile, Value base, int64_t parts,
-               int64_t firstColumn);
+  /// `origin` is the first row and column of the block.
+  ColumnSolver(Emitter &emitter, MemRefType tile, Value base, int64_t size,
+               ThreadPart origin);
 
-  void solve();
-  void store();
-  /// The registers, so that they can leave a region.
-  SmallVector<Value> &getEntries() { return x; }
+  /// The lane's entries.
+  SmallVector<Value> solve();
+  void store(ValueRange entries);
 
 private:
   static constexpr int64_t kBlock = 4;
@@ -48,22 +60,23 @@ private:
   SharedLayout layout;
   Value base;
   int64_t size, parts;
+  ThreadPart origin;
   Value part;   // null for zero
-  Value column; // of this thread
+  Value column; // of this lane, in the block
   SmallVector<Value> x;
   std::optional<SharedAddress> own, broadcast;
 };
 
 ColumnSolver::ColumnSolver(Emitter &emitter, MemRefType tile, Value base,
-                           int64_t parts, int64_t firstColumn)
-    : e(emitter), layout(tile), base(base), size(tile.getDimSize(0)),
-      parts(parts) {
-  // LLVM would hoist the right-hand sides out of the loop over the heads: a
+                           int64_t size, ThreadPart origin)
+    : e(emitter), layout(tile), base(base), size(size), parts(32 / size),
+      origin(origin) {
+  // LLVM would hoist the right-hand sides out of loops around the op: a
   // register each.
-  Value thread = e.opaqueThreadId();
+  Value lane = e.andC(e.opaqueThreadId(), 31);
   if (parts > 1)
-    part = e.andC(thread, parts - 1);
-  column = e.addC(e.shrC(thread, llvm::Log2_64(parts)), firstColumn);
+    part = e.andC(lane, parts - 1);
+  column = e.shrC(lane, llvm::Log2_64(parts));
   x.assign(size / parts, e.cF32(0.0));
 }
 
@@ -80,7 +93,6 @@ SmallVector<Value> ColumnSolver::loadRow(SharedAddress &address, int64_t row,
     entries.push_back(e.bitcast(word, e.f32()));
   return entries;
 }
-
 /// -sum_k L_ik x_k over the entries in front of the block, for its four rows,
 /// plus the right-hand side.
 SmallVector<Value> ColumnSolver::sumKnown(int64_t block) {
@@ -131,20 +143,114 @@ void ColumnSolver::finishBlock(int64_t block, SmallVector<Value> sums) {
   }
 }
 
-void ColumnSolver::solve() {
-  own.emplace(e, layout, base, ThreadPart(), getPartStart());
-  broadcast.emplace(e, layout, base, ThreadPart(), ThreadPart());
-  for (int64_t block = 0; block < size / kBlock; ++block) {
+SmallVector<Value> ColumnSolver::solve() {
+  own.emplace(e, layout, base, origin, getPartStart().add(e, origin));
+  broadcast.emplace(e, layout, base, origin, origin);
+  for (int64_t block = 0; block < size / kBlock; ++block)
     finishBlock(block, sumKnown(block));
+  return x;
+}
+
+void ColumnSolver::store(ValueRange entries) {
+  SharedAddress address(e, layout, base, getPartStart().add(e, origin),
+                        ThreadPart{column, size - 1}.add(e, origin));
+  for (auto [i, entry] : llvm::enumerate(entries)) {
+    int64_t slot = i / kBlock;
+    e.storeF32(entry, address.at(slot * parts * kBlock + i % kBlock, 0));
   }
 }
 
-void ColumnSolver::store() {
-  int64_t bits = llvm::PowerOf2Ceil(size) - 1;
-  SharedAddress address(e, layout, base, getPartStart(), {column, bits});
-  for (auto [i, entry] : llvm::enumerate(x)) {
-    int64_t slot = i / kBlock;
-    e.storeF32(entry, address.at(slot * parts * kBlock + i % kBlock, 0));
+/// The product of two blocks of a tile, spread over the warps in accumulators
+/// of 16 rows and 8 columns.
+class BlockProduct {
+public:
+  BlockProduct(Emitter &e, MemRefType tile, Value base, int64_t block,
+               int64_t warps);
+
+  SmallVector<Value> multiply(std::pair<int64_t, int64_t> left,
+                              std::pair<int64_t, int64_t> right);
+  /// To the block below the diagonal.
+  void store(ValueRange result, bool negate);
+  int64_t getNumActiveWarps() const { return numTiles / perWarp; }
+
+private:
+  /// Row and column of a warp's tile t, from its first.
+  std::pair<int64_t, int64_t> getPlace(int64_t t) const {
+    return {t / perRow * 16, t % perRow * 8};
+  }
+
+  Emitter &e;
+  SharedLayout layout;
+  Value base;
+  int64_t block, perRow, numTiles, perWarp;
+  ThreadPart row, col; // of the warp's first tile
+  ThreadPart group, inGroup;
+};
+
+BlockProduct::BlockProduct(Emitter &e, MemRefType tile, Value base,
+                           int64_t block, int64_t warps)
+    : e(e), layout(tile), base(base), block(block), perRow(block / 8),
+      numTiles(block / 16 * perRow),
+      perWarp(std::max<int64_t>(1, numTiles / warps)) {
+  // Warps without a tile of their own repeat one and do not store it.
+  Value first = e.mulC(e.andC(e.warpId(), numTiles / perWarp - 1), perWarp);
+  if (numTiles > perWarp) {
+    if (numTiles > perRow)
+      row = ThreadPart{e.shrC(first, llvm::Log2_64(perRow)),
+                       numTiles / perRow - 1}
+                .scale(e, 16);
+    if (perWarp < perRow)
+      col = ThreadPart{e.andC(first, perRow - 1), perRow - 1}.scale(e, 8);
+  }
+  Value lane = e.laneId();
+  group = {e.shrC(lane, 2), 7};
+  inGroup = {e.andC(lane, 3), 3};
+}
+
+SmallVector<Value> BlockProduct::multiply(std::pair<int64_t, int64_t> left,
+                                          std::pair<int64_t, int64_t> right) {
+  SharedAddress a(e, layout, base, row.add(e, group), inGroup);
+  SharedAddress b(e, layout, base, inGroup, col.add(e, group));
+  SmallVector<Value> acc(4 * perWarp, e.cF32(0.0));
+  for (int64_t k = 0; k < block; k += 8) {
+    std::map<int64_t, FloatParts> rows, columns;
+    for (int64_t t = 0; t < perWarp; ++t) {
+      auto [i, j] = getPlace(t);
+      if (!rows.count(i)) {
+        SmallVector<Value> values;
+        for (int64_t slot = 0; slot < 4; ++slot)
+          values.push_back(e.loadF32(a.at(left.first + i + slot % 2 * 8,
+                                          left.second + k + slot / 2 * 4)));
+        rows[i] = splitOperand(e, values, /*passes=*/3);
+      }
+      if (!columns.count(j)) {
+        SmallVector<Value> values;
+        for (int64_t slot = 0; slot < 2; ++slot)
+          values.push_back(
+              e.loadF32(b.at(right.first + k + slot * 4, right.second + j)));
+        columns[j] = splitOperand(e, values, /*passes=*/3);
+      }
+      emitFloatMma(e, /*passes=*/3, rows[i], columns[j],
+                   MutableArrayRef(acc).slice(4 * t, 4));
+    }
+  }
+  return acc;
+}
+
+void BlockProduct::store(ValueRange result, bool negate) {
+  SharedAddress address(e, layout, base, row.add(e, group),
+                        col.add(e, inGroup.scale(e, 2)));
+  for (int64_t t = 0; t < perWarp; ++t) {
+    auto [i, j] = getPlace(t);
+    for (int64_t half = 0; half < 2; ++half) {
+      SmallVector<Value> words;
+      for (Value value : result.slice(4 * t + 2 * half, 2)) {
+        if (negate)
+          value = LLVM::FNegOp::create(e.builder, e.loc, value);
+        words.push_back(e.bitcast(value, e.i32()));
+      }
+      e.storeWords(address.at(block + i + 8 * half, j), words, Value());
+    }
   }
 }
 
@@ -155,50 +261,74 @@ struct TriInversePattern : TilePattern<TriInverseOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Emitter e(rewriter, op.getLoc());
     auto tile = cast<MemRefType>(op.getTile().getType());
-    int64_t size = tile.getDimSize(0), threads = kernel.getNumThreads();
-    // As many lanes per column as there are threads, up to one per block of
-    // four entries.
-    int64_t parts = llvm::bit_floor(static_cast<uint64_t>(
-        std::clamp<int64_t>(threads / size, 1, size / 4)));
-    SmallVector<SmallVector<Value>> columns;
-    for (int64_t first = 0; first < size; first += threads)
-      columns.push_back(
-          solve(e, tile, adaptor.getTile().front(), parts, first));
-    e.barrier(); // all of L has been read
-    for (int64_t first = 0; first < size; first += threads)
-      e.inThreadsBelow((size - first) * parts, threads, [&] {
-        ColumnSolver solver(e, tile, adaptor.getTile().front(), parts, first);
-        solver.getEntries() = columns[first / threads];
-        solver.store();
-      });
+    Value base = adaptor.getTile().front();
+    BlockSizes sizes(tile.getDimSize(0));
+    invertDiagonal(e, tile, base, sizes);
+    if (sizes.count == 2) {
+      clearUpper(e, tile, base, sizes.block);
+      e.barrier();
+      int64_t h = sizes.block;
+      multiplyBelow(e, tile, base, h, /*left=*/{h, 0}, /*right=*/{0, 0},
+                    /*negate=*/false);
+      multiplyBelow(e, tile, base, h, /*left=*/{h, h}, /*right=*/{h, 0},
+                    /*negate=*/true);
+    }
     rewriter.eraseOp(op);
     return success();
   }
 
 private:
-  /// The entries that each thread holds; zeros in threads without a column.
-  SmallVector<Value> solve(Emitter &e, MemRefType tile, Value base,
-                           int64_t parts, int64_t first) const {
-    auto emit = [&] {
-      ColumnSolver solver(e, tile, base, parts, first);
-      solver.solve();
-      return solver.getEntries();
-    };
-    int64_t size = tile.getDimSize(0), threads = kernel.getNumThreads();
-    int64_t needed = (size - first) * parts;
-    if (needed >= threads)
-      return emit();
-    SmallVector<Type> types(size / parts, e.f32());
-    auto ifOp = scf::IfOp::create(e.builder, e.loc, types,
-                                  e.lessThanC(e.threadId(), needed),
-                                  /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard insertion(e.builder);
-    e.builder.setInsertionPointToStart(ifOp.thenBlock());
-    scf::YieldOp::create(e.builder, e.loc, emit());
-    e.builder.setInsertionPointToStart(ifOp.elseBlock());
-    scf::YieldOp::create(e.builder, e.loc,
-                         SmallVector<Value>(types.size(), e.cF32(0.0)));
-    return SmallVector<Value>(ifOp.getResults());
+  int64_t getNumWarps() const { return kernel.getNumThreads() / 32; }
+
+  /// Each warp inverts the diagonal blocks warp, warp + warps, ...
+  void invertDiagonal(Emitter &e, MemRefType tile, Value base,
+                      BlockSizes sizes) const {
+    int64_t warps = getNumWarps();
+    for (int64_t first = 0; first < sizes.count; first += warps) {
+      int64_t active = std::min(warps, sizes.count - first);
+      e.inThreadsBelow(32 * active, kernel.getNumThreads(), [&] {
+        ThreadPart origin;
+        if (active > 1)
+          origin = ThreadPart{e.andC(e.warpId(), 1), 1}.scale(e, sizes.block);
+        if (first > 0)
+          origin = ThreadPart{e.c32(first * sizes.block), first * sizes.block};
+        ColumnSolver solver(e, tile, base, sizes.block, origin);
+        SmallVector<Value> entries = solver.solve();
+        // The other lanes have read the block.
+        NVVM::SyncWarpOp::create(e.builder, e.loc, e.c32(-1));
+        solver.store(entries);
+      });
+    }
+  }
+
+  /// Zeros right of the first diagonal block.
+  void clearUpper(Emitter &e, MemRefType tile, Value base,
+                  int64_t block) const {
+    int64_t threads = kernel.getNumThreads(), vectors = block * block / 4;
+    for (int64_t first = 0; first < vectors; first += threads)
+      e.inThreadsBelow(vectors - first, threads, [&] {
+        Value thread = e.addC(e.threadId(), first);
+        int64_t perRow = block / 4;
+        ThreadPart row{e.shrC(thread, llvm::Log2_64(perRow)), -1};
+        ThreadPart col = ThreadPart{e.andC(thread, perRow - 1), perRow - 1};
+        SharedAddress address(e, SharedLayout(tile), base, row,
+                              col.scale(e, 4));
+        Value zero = e.c32(0);
+        e.storeWords(address.at(0, block), {zero, zero, zero, zero}, Value());
+      });
+  }
+
+  /// Replaces the block below the diagonal by the product of two blocks, given
+  /// by their first row and column, once all warps have read them.
+  void multiplyBelow(Emitter &e, MemRefType tile, Value base, int64_t block,
+                     std::pair<int64_t, int64_t> left,
+                     std::pair<int64_t, int64_t> right, bool negate) const {
+    BlockProduct product(e, tile, base, block, getNumWarps());
+    SmallVector<Value> result = product.multiply(left, right);
+    e.barrier();
+    e.inThreadsBelow(32 * product.getNumActiveWarps(), kernel.getNumThreads(),
+                     [&] { product.store(result, negate); });
+    e.barrier();
   }
 };
 

@@ -1,0 +1,55 @@
+//===- MmaEmission.cpp - warp-level products
+//----------------------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MmaEmission.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+void mlir::gdn::emitMma(Emitter &e, int64_t k, NVVM::MMATypes type,
+                        ValueRange a, ValueRange b,
+                        MutableArrayRef<Value> acc) {
+  SmallVector<Type> types(4, e.f32());
+  Value product = NVVM::MmaOp::create(
+      e.builder, e.loc,
+      LLVM::LLVMStructType::getLiteral(e.builder.getContext(), types), a, b,
+      ValueRange(acc), ArrayRef<int64_t>{16, 8, k}, std::nullopt, std::nullopt,
+      std::array<NVVM::MMATypes, 2>{type, type},
+      std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row,
+                                     NVVM::MMALayout::col});
+  llvm::copy(e.extractAll(product), acc.begin());
+}
+
+FloatParts mlir::gdn::splitOperand(Emitter &e, ValueRange values,
+                                   int64_t passes) {
+  FloatParts parts;
+  for (Value value : values) {
+    if (passes == 1) {
+      parts.high.push_back(NVVM::ConvertFloatToTF32Op::create(
+          e.builder, e.loc, e.i32(), value, NVVM::FPRoundingMode::RNA,
+          NVVM::SaturationMode::NONE, false));
+      continue;
+    }
+    Value high = e.andC(e.bitcast(value, e.i32()), ~int64_t(0x1fff));
+    Value rest = e.fsub(value, e.bitcast(high, e.f32()));
+    parts.high.push_back(high);
+    parts.low.push_back(e.bitcast(rest, e.i32()));
+  }
+  return parts;
+}
+
+void mlir::gdn::emitFloatMma(Emitter &e, int64_t passes, const FloatParts &a,
+                             const FloatParts &b, MutableArrayRef<Value> acc) {
+  if (passes == 3) {
+    emitMma(e, 8, NVVM::MMATypes::tf32, a.low, b.high, acc);
+    emitMma(e, 8, NVVM::MMATypes::tf32, a.high, b.low, acc);
+  }
+  emitMma(e, 8, NVVM::MMATypes::tf32, a.high, b.high, acc);
+}

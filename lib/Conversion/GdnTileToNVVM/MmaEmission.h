@@ -1,0 +1,35 @@
+//===- MmaEmission.h - warp-level products --------------------------*- C++
+//-*-===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GDN_LIB_CONVERSION_GDNTILETONVVM_MMAEMISSION_H
+#define GDN_LIB_CONVERSION_GDNTILETONVVM_MMAEMISSION_H
+
+#include "Emitter.h"
+
+namespace mlir::gdn {
+
+/// One mma.sync m16n8kK; the accumulator's four registers are replaced.
+void emitMma(Emitter &e, int64_t k, NVVM::MMATypes type, ValueRange a,
+             ValueRange b, MutableArrayRef<Value> acc);
+
+/// float32 values as TF32 operands.
+struct FloatParts {
+  SmallVector<Value> high, low;
+};
+
+/// One pass: rounded to TF32. Three: high part cut off at TF32's mantissa and
+/// the exact rest, of which the hardware again reads TF32's leading bits.
+FloatParts splitOperand(Emitter &e, ValueRange values, int64_t passes);
+
+/// m16n8k8 of float32 operands in 1 or 3 passes.
+void emitFloatMma(Emitter &e, int64_t passes, const FloatParts &a,
+                  const FloatParts &b, MutableArrayRef<Value> acc);
+
+} // namespace mlir::gdn
+
+#endif // GDN_LIB_CONVERSION_GDNTILETONVVM_MMAEMISSION_H
