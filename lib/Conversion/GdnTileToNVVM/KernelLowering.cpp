@@ -157,6 +157,38 @@ LogicalResult KernelLowering::placeSharedMemory() {
   return success();
 }
 
+// The tile's allocation, behind a stage.
+static Value getAllocation(Value tile) {
+  while (auto stage = tile.getDefiningOp<StageOp>())
+    tile = stage.getBuffers();
+  return tile;
+}
+
+// Whether an op in front of a barrier may write what products read. Whatever
+// asynchronous copies write is there at their wait.
+static bool writesOperand(Operation &op, const DenseSet<Value> &operands) {
+  if (isa<WaitOp>(op) || op.getNumRegions() != 0)
+    return true;
+  if (auto copy = dyn_cast<CopyInOp>(op))
+    return !copy.getToken() && operands.contains(getAllocation(copy.getTile()));
+  if (auto store = dyn_cast<StoreOp>(op))
+    return operands.contains(getAllocation(store.getMemref()));
+  return isa<CumsumOp, ScoresOp, TriInverseOp>(op);
+}
+
+void KernelLowering::findProxyFences() {
+  DenseSet<Value> operands;
+  func.walk([&](MmaOp op) { operands.insert(getAllocation(op.getB())); });
+  func.walk([&](BarrierOp barrier) {
+    // At the start of a block nothing is known of what came before.
+    Operation *op = barrier->getPrevNode();
+    while (op && !isa<BarrierOp>(op) && !writesOperand(*op, operands))
+      op = op->getPrevNode();
+    if (!op || !isa<BarrierOp>(op))
+      fencedBarriers.insert(barrier);
+  });
+}
+
 LogicalResult KernelLowering::analyze() {
   if (func.isDeclaration())
     return func.emitOpError("a kernel needs a body");
@@ -169,5 +201,6 @@ LogicalResult KernelLowering::analyze() {
     return failed(checkOp(op)) ? WalkResult::interrupt()
                                : WalkResult::advance();
   });
+  findProxyFences();
   return failure(walk.wasInterrupted() || failed(placeSharedMemory()));
 }

@@ -46,6 +46,11 @@ public:
   /// Whether products run as wgmma, which reads shared memory by the
   /// asynchronous proxy.
   bool usesWarpgroupProducts() const { return warpgroupProducts; }
+  /// Whether threads may have written a tile of a product since the barrier
+  /// before this one.
+  bool needsProxyFence(gdn_tile::BarrierOp barrier) const {
+    return fencedBarriers.contains(barrier);
+  }
   gdn_tile::FragmentLayout getLayout(Type fragment) const;
   /// Whether a register holds two neighbouring columns (16-bit floats).
   bool isPacked(Type fragment) const;
@@ -84,11 +89,13 @@ private:
   LogicalResult checkType(Operation *op, Type type);
   LogicalResult placeSharedMemory();
   void addTypeConversions();
+  void findProxyFences();
 
   DenseMap<Operation *, AccessInfo> accesses;
   DenseMap<Operation *, int64_t> sharedOffsets;
   int64_t sharedBytes = 0;
   bool warpgroupProducts = false;
+  DenseSet<Operation *> fencedBarriers;
 };
 
 /// Name of the block's one shared memory variable.

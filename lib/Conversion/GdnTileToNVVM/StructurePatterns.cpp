@@ -86,7 +86,7 @@ struct BarrierPattern : TilePattern<gdn_tile::BarrierOp> {
   matchAndRewrite(gdn_tile::BarrierOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     // What the threads wrote before the barrier, wgmma may read behind it.
-    if (kernel.usesWarpgroupProducts())
+    if (kernel.usesWarpgroupProducts() && kernel.needsProxyFence(op))
       NVVM::FenceProxyOp::create(
           rewriter, op.getLoc(), NVVM::ProxyKind::async_shared,
           NVVM::SharedSpaceAttr::get(rewriter.getContext(),

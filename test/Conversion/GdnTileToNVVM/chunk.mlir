@@ -37,13 +37,38 @@ func.func @matrix() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, la
 // CHECK-COUNT-12: nvvm.shfl.sync bfly
 // CHECK-NOT: nvvm.shfl.sync
 // CHECK-NOT: llvm.store
-// CHECK: nvvm.barrier
+// CHECK: nvvm.bar.warp.sync
 // CHECK-NOT: llvm.load
 // CHECK-COUNT-8: llvm.store {{.*}} : f32, !llvm.ptr<3>
 // CHECK-NOT: llvm.store
 func.func @inverse() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
   %l = memref.alloc() : memref<16x16xf32, #shared>
   gdn_tile.tri_inverse %l : memref<16x16xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// Two diagonal blocks of 32 by two warps, then two products of blocks: per warp
+// 2 tiles, 4 k steps, 3 passes. Every operand is read before it is replaced.
+// CHECK-LABEL: llvm.func @inverse_in_blocks
+// CHECK: scf.if
+// CHECK: nvvm.bar.warp.sync
+// CHECK: nvvm.barrier
+// CHECK-COUNT-24: nvvm.mma.sync
+// CHECK-NOT: nvvm.mma.sync
+// CHECK: nvvm.barrier
+// CHECK: nvvm.barrier
+// CHECK-COUNT-24: nvvm.mma.sync
+// CHECK-NOT: nvvm.mma.sync
+// CHECK: nvvm.barrier
+// CHECK: llvm.fneg
+// CHECK: nvvm.barrier
+func.func @inverse_in_blocks() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %l = memref.alloc() : memref<64x64xf32, #shared>
+  gdn_tile.tri_inverse %l : memref<64x64xf32, #shared>
   return
 }
 

@@ -48,6 +48,35 @@ func.func @chunk(%state: vector<64x128xf32>, %a: vector<64x128xbf16>)
   return
 }
 
+// Copies of the next iteration are issued behind the products that are ready,
+// but not over a fence.
+
+// CHECK-LABEL: func @copies(
+// CHECK: %[[FIRST:.*]] = gdn_tile.copy_in
+// CHECK-NEXT: %[[GROUP:.*]] = gdn_tile.join %[[FIRST]]
+// CHECK-NEXT: gdn_tile.wait %[[GROUP]]
+// CHECK-NEXT: gdn_tile.barrier
+// CHECK-NEXT: %[[P:.*]] = gdn_tile.mma
+// CHECK-NEXT: %[[NEXT:.*]] = gdn_tile.copy_in
+// CHECK-NEXT: gdn_tile.join %[[NEXT]]
+// CHECK-NEXT: gdn_tile.mma_wait %[[P]]
+func.func @copies(%x: memref<?x64xbf16>, %i: index, %a: vector<64x64xbf16>)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %l = memref.alloc() : memref<64x64xbf16, #shared>
+  %t0 = gdn_tile.copy_in %x[%i, %c0] dims [0, 1] to %k : memref<?x64xbf16> to memref<64x64xbf16, #shared> -> !gdn_tile.token
+  %g0 = gdn_tile.join %t0
+  gdn_tile.wait %g0
+  gdn_tile.barrier
+  %t1 = gdn_tile.copy_in %x[%i, %c0] dims [0, 1] to %l : memref<?x64xbf16> to memref<64x64xbf16, #shared> -> !gdn_tile.token
+  %g1 = gdn_tile.join %t1
+  %s = gdn_tile.mma %a, %k : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+  %u = arith.mulf %s, %s : vector<64x64xf32>
+  gdn_tile.wait %g1
+  return
+}
+
 // Products that no warpgroup can take stay synchronous: two warps, f32, rows
 // of 64 bytes.
 

@@ -71,6 +71,28 @@ static void issueEarly(MmaOp op) {
   op->moveBefore(&block, place);
 }
 
+// Issues the copies that stand in front of the block's first products behind
+// them: the tensor cores need not wait until the copies have been handed over.
+// An asynchronous copy may write its tile at any time up to its wait, so it may
+// be issued anywhere between the same fences.
+static void issueCopiesLate(Block &block) {
+  auto first = llvm::find_if(block, isIssued);
+  if (first == block.end())
+    return;
+  auto last = first;
+  while (isIssued(*std::next(last)))
+    ++last;
+  SmallVector<Operation *> copies;
+  for (auto op = first; op != block.begin() && !isFence(*std::prev(op)); --op) {
+    Operation &before = *std::prev(op);
+    auto copy = dyn_cast<CopyInOp>(before);
+    if ((copy && copy.getToken()) || isa<JoinOp>(before))
+      copies.push_back(&before);
+  }
+  for (Operation *op : copies)
+    op->moveAfter(&*last);
+}
+
 // Waits in front of the first use or fence.
 static void waitLate(MmaWaitOp op) {
   Operation *place = op->getNextNode();
@@ -98,6 +120,7 @@ static void overlapBlock(Block &block) {
       products.push_back(makeAsync(op));
   for (MmaOp product : products)
     issueEarly(product);
+  issueCopiesLate(block);
   // From the end: a wait does not stop at one that moves later itself.
   SmallVector<MmaWaitOp> waits(block.getOps<MmaWaitOp>());
   for (MmaWaitOp wait : llvm::reverse(waits))

@@ -146,6 +146,7 @@ def GdnTileOverlapProductsPass
     early as its operands are there, and its `gdn_tile.mma_wait` stands in front of
     the first use of its fragment and lets the younger products run on. A
     product that continues the fragment of another takes it while it is pending.
+    Asynchronous copies in front of the first products are issued behind them.
 
     Neither a product nor its wait crosses a `gdn_tile.barrier`, a `gdn_tile.wait` or
     an op with regions: behind a barrier, products do not read what other warps
