@@ -34,7 +34,7 @@ namespace {
 constexpr double kMinGate = -104.0;
 constexpr double kLog2E = 1.4426950408889634;
 
-// The kernel waits for memory and in the inverse: sixteen warps on an SM, as
+// The kernel waits for memory and in the inverse: twelve warps on an SM, as
 // many as its shared memory admits, hide some of that. The forms that hold more
 // in registers are left alone.
 int64_t getBlocksPerSM(const RecurrencePlan &plan) {
