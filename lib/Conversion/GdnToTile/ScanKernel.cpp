@@ -167,9 +167,9 @@ Value ScanKernel::buildChunk(Value stateValue) {
     o = k.fmul(o, factor);
   }
   // The state first: the next chunk waits for it.
-  Value carried = updates;
+  Value local = k.convert(updates, plan.type);
   if (gates) {
-    carried = k.fmul(updates, k.exp2(k.fsub(last, sums)));
+    updates = k.fmul(updates, k.exp2(k.fsub(last, sums)));
     stateValue = k.fmul(stateValue, k.exp2(last));
   }
   if (decay)
@@ -177,9 +177,8 @@ Value ScanKernel::buildChunk(Value stateValue) {
         k.fmul(stateValue,
                k.load({decay, {slot, head, zero}, {2}, {k.index(plan.keySize)}},
                       {1, kp}));
-  carried = k.convert(carried, plan.type);
-  Value local = k.convert(updates, plan.type);
-  Value next = k.mma(carried, restTile, stateValue, /*transposeB=*/false);
+  Value next = k.mma(k.convert(updates, plan.type), restTile, stateValue,
+                     /*transposeB=*/false);
 
   o = k.mma(local, scoreTile, o, /*transposeB=*/true);
   k.store(k.convert(o, plan.type), transposed(k, outTile));
