@@ -101,15 +101,19 @@ static void waitLate(MmaWaitOp op) {
   op->moveBefore(place);
 }
 
-// Lets the products issued behind an awaited one run on.
+// Lets the products issued behind an awaited one run on. What an earlier wait
+// has drained does not count: a wait that allows more than is in flight makes
+// ptxas believe that something is, and wait once more at the next use.
 static void countPending(Block &block) {
   DenseMap<Value, int64_t> numbers;
-  int64_t issued = 0;
+  int64_t issued = 0, drained = 0;
   for (Operation &op : block) {
     if (isIssued(op))
-      numbers[cast<MmaOp>(op).getResult()] = issued++;
-    if (auto wait = dyn_cast<MmaWaitOp>(op))
-      wait.setPending(issued - 1 - numbers.lookup(wait.getValue()));
+      numbers[cast<MmaOp>(op).getResult()] = ++issued;
+    if (auto wait = dyn_cast<MmaWaitOp>(op)) {
+      drained = std::max(drained, numbers.lookup(wait.getValue()));
+      wait.setPending(issued - drained);
+    }
   }
 }
 
