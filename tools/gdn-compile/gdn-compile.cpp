@@ -25,6 +25,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Support/FileUtilities.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
@@ -127,6 +128,11 @@ LogicalResult write(ModuleOp module, const Options &options) {
     return fail("the input has no function to name the output after");
   for (func::FuncOp function : functions) {
     std::string name = function.getName().str();
+    if (!options.directory.empty() && !llvm::all_of(name, [](char c) {
+          return llvm::isPrint(c) && c != '/';
+        }))
+      return function.emitOpError("'")
+             << name << "' cannot name a file of the output";
     if (!isPtx) {
       // The text is that of the whole module.
       if (files.empty())

@@ -16,11 +16,29 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::gdn;
 using namespace mlir::gdn_tile;
+
+/// LLVM ends the process on a name that PTX does not have.
+LogicalResult KernelLowering::checkName() {
+  StringRef name = func.getName();
+  auto isFollowing = [](char c) {
+    return llvm::isAlnum(c) || c == '_' || c == '$';
+  };
+  bool startsWell =
+      !name.empty() && (llvm::isAlpha(name.front()) ||
+                        (name.size() > 1 && !llvm::isDigit(name.front())));
+  if (startsWell && llvm::all_of(name, isFollowing))
+    return success();
+  return func.emitOpError("names a kernel '")
+         << name
+         << "', but names in PTX have letters, digits, _ and $ only and start "
+            "with no digit";
+}
 
 LogicalResult KernelLowering::checkArguments() {
   for (auto [i, type] : llvm::enumerate(func.getArgumentTypes())) {

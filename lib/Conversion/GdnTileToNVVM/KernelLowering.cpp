@@ -192,7 +192,7 @@ void KernelLowering::findProxyFences() {
 LogicalResult KernelLowering::analyze() {
   if (func.isDeclaration())
     return func.emitOpError("a kernel needs a body");
-  if (failed(checkArguments()))
+  if (failed(checkName()) || failed(checkArguments()))
     return failure();
   WalkResult walk = func.walk([&](Operation *op) {
     auto product = dyn_cast<MmaOp>(op);

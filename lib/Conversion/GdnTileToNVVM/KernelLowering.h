@@ -84,6 +84,7 @@ public:
   LLVMTypeConverter converter;
 
 private:
+  LogicalResult checkName();
   LogicalResult checkArguments();
   LogicalResult checkOp(Operation *op);
   LogicalResult checkType(Operation *op, Type type);

@@ -38,12 +38,12 @@ LogicalResult convertRecurrence(RecurrenceOp op) {
     return op.emitOpError("has no tile form with phases = fused; the phases of "
                           "tile programs are split and step");
   case Phases::Step:
-    buildStepKernel(*plan);
-    return success();
+    return buildStepKernel(*plan);
   case Phases::Split:
-    if (plan->valueBlock % 16 != 0)
+    // One warp per 16 rows of the state, at most 16 warps in a block.
+    if (plan->valueBlock % 16 != 0 || plan->valueBlock > 256)
       return op.emitOpError("split phases need a value_block that is a "
-                            "multiple of 16, but it is ")
+                            "multiple of 16 and at most 256, but it is ")
              << plan->valueBlock;
     allocateWorkspaces(*plan);
     buildPrepareKernel(*plan);

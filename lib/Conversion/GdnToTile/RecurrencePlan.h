@@ -61,7 +61,8 @@ void allocateWorkspaces(RecurrencePlan &plan);
 
 void buildPrepareKernel(RecurrencePlan &plan);
 void buildScanKernel(RecurrencePlan &plan);
-void buildStepKernel(RecurrencePlan &plan);
+/// An error at the op if the state of a block does not fit the registers.
+LogicalResult buildStepKernel(RecurrencePlan &plan);
 
 } // namespace mlir::gdn
 

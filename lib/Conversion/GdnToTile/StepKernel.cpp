@@ -26,6 +26,9 @@ using namespace mlir::gdn;
 namespace {
 
 constexpr double kLog2E = 1.4426950408889634;
+// Of a thread, on every target. A larger state would live in local memory and
+// take seconds to compile.
+constexpr int64_t kRegisters = 255;
 
 /// Shape of the state of one block and its place in the lanes.
 struct StepShape {
@@ -188,6 +191,14 @@ void StepKernel::build() {
   k.launch(host.createOrFold<arith::MulIOp>(plan.sequences, perSequence));
 }
 
-void mlir::gdn::buildStepKernel(RecurrencePlan &plan) {
+LogicalResult mlir::gdn::buildStepKernel(RecurrencePlan &plan) {
+  StepShape shape = getStepShape(plan);
+  int64_t registers = shape.keys * shape.values / 32;
+  if (registers >= kRegisters)
+    return plan.op.emitOpError("step phases keep the state of a block in the "
+                               "registers of one warp, but value_block = ")
+           << plan.valueBlock << " with K = " << plan.keySize << " needs "
+           << registers << " of the " << kRegisters << " of a thread";
   StepKernel(plan).build();
+  return success();
 }

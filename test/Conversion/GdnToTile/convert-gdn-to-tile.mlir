@@ -186,10 +186,30 @@ func.func @fused(%q: memref<1x4x1x16xf32>, %s: memref<1x1x16x16xf32>) {
 // -----
 
 func.func @value_block(%q: memref<1x4x1x16xf32>, %s: memref<1x1x16x16xf32>) {
-  // expected-error @+1 {{split phases need a value_block that is a multiple of 16, but it is 8}}
+  // expected-error @+1 {{split phases need a value_block that is a multiple of 16 and at most 256, but it is 8}}
   gdn.recurrence ins(%q, %q, %q : memref<1x4x1x16xf32>, memref<1x4x1x16xf32>, memref<1x4x1x16xf32>)
       outs(%q, %s : memref<1x4x1x16xf32>, memref<1x1x16x16xf32>)
       {schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 8>}
+  return
+}
+
+// -----
+
+func.func @value_block_too_large(%q: memref<1x4x1x16xf32>, %s: memref<1x1x16x16xf32>) {
+  // expected-error @+1 {{split phases need a value_block that is a multiple of 16 and at most 256, but it is 512}}
+  gdn.recurrence ins(%q, %q, %q : memref<1x4x1x16xf32>, memref<1x4x1x16xf32>, memref<1x4x1x16xf32>)
+      outs(%q, %s : memref<1x4x1x16xf32>, memref<1x1x16x16xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 512>}
+  return
+}
+
+// -----
+
+func.func @step_registers(%q: memref<1x4x1x256xf32>, %s: memref<1x1x256x256xf32>) {
+  // expected-error @+1 {{step phases keep the state of a block in the registers of one warp, but value_block = 64 with K = 256 needs 512 of the 255 of a thread}}
+  gdn.recurrence ins(%q, %q, %q : memref<1x4x1x256xf32>, memref<1x4x1x256xf32>, memref<1x4x1x256xf32>)
+      outs(%q, %s : memref<1x4x1x256xf32>, memref<1x1x256x256xf32>)
+      {schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 64>}
   return
 }
 

@@ -13,6 +13,12 @@
 // RUN: echo "" | not gdn-compile - -o %t.out 2>&1 | FileCheck %s --check-prefix=EMPTY
 // EMPTY: gdn-compile: error: the input has no function
 
+// Names that PTX does not have, and names that lead out of the directory.
+// RUN: sed 's|@copy|@"co py"|' %s | not gdn-compile - -o %t.out 2>&1 | FileCheck %s --check-prefix=NAME
+// NAME: error: 'func.func' op names a kernel 'co py_l2norm', but names in PTX have letters, digits, _ and $ only and start with no digit
+// RUN: sed 's|@copy|@"../copy"|' %s | not gdn-compile - --to=linalg -o %t.out 2>&1 | FileCheck %s --check-prefix=PATH
+// PATH: error: 'func.func' op '../copy' cannot name a file of the output
+
 // RUN: not env PATH=/nowhere %gdn-compile %s --ptxas -o %t.out 2>&1 | FileCheck %s --check-prefix=PTXAS
 // PTXAS: gdn-compile: error: cannot find ptxas on the PATH; install a CUDA toolkit or leave --ptxas out
 
