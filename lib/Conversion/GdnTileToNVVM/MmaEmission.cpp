@@ -29,18 +29,23 @@ void mlir::gdn::emitMma(Emitter &e, int64_t k, NVVM::MMATypes type,
 
 FloatParts mlir::gdn::splitOperand(Emitter &e, ValueRange values,
                                    int64_t passes) {
+  auto round = [&](Value value) -> Value {
+    return NVVM::ConvertFloatToTF32Op::create(
+        e.builder, e.loc, e.i32(), value, NVVM::FPRoundingMode::RNA,
+        NVVM::SaturationMode::NONE, false);
+  };
   FloatParts parts;
   for (Value value : values) {
     if (passes == 1) {
-      parts.high.push_back(NVVM::ConvertFloatToTF32Op::create(
-          e.builder, e.loc, e.i32(), value, NVVM::FPRoundingMode::RNA,
-          NVVM::SaturationMode::NONE, false));
+      parts.high.push_back(round(value));
       continue;
     }
-    Value high = e.andC(e.bitcast(value, e.i32()), ~int64_t(0x1fff));
-    Value rest = e.fsub(value, e.bitcast(high, e.f32()));
+    // Rounded in integers, which costs less than the conversion. A NaN may
+    // become a number here; the rest is a NaN then.
+    Value bits = e.addC(e.bitcast(value, e.i32()), 0x1000);
+    Value high = e.andC(bits, ~int64_t(0x1fff));
     parts.high.push_back(high);
-    parts.low.push_back(e.bitcast(rest, e.i32()));
+    parts.low.push_back(round(e.fsub(value, e.bitcast(high, e.f32()))));
   }
   return parts;
 }

@@ -22,8 +22,9 @@ struct FloatParts {
   SmallVector<Value> high, low;
 };
 
-/// One pass: rounded to TF32. Three: high part cut off at TF32's mantissa and
-/// the exact rest, of which the hardware again reads TF32's leading bits.
+/// One pass: rounded to TF32. Three: that and the rest, rounded again. Both
+/// rounded to nearest: the product of the two rests, which is left out, is at
+/// most 2^-22 of the whole then, and 2^-20 if they were cut off.
 FloatParts splitOperand(Emitter &e, ValueRange values, int64_t passes);
 
 /// m16n8k8 of float32 operands in 1 or 3 passes.

@@ -20,8 +20,8 @@ namespace {
 
 /// In two levels: the inverses X of the diagonal blocks of h = 16 or 32 tokens
 /// by forward substitution, a block per warp; then, for two blocks, the block
-/// below the diagonal as -X1 (L10 X0) by products. float32 throughout; the
-/// products split both operands in two TF32 parts.
+/// below the diagonal as -X1 (L10 X0) by products, of operands split in two
+/// TF32 parts or, if the op is exact, in float32.
 struct BlockSizes {
   explicit BlockSizes(int64_t size)
       : block(std::min<int64_t>(32, size > 16 ? size / 2 : 16)),
@@ -167,8 +167,12 @@ public:
   BlockProduct(Emitter &e, MemRefType tile, Value base, int64_t block,
                int64_t warps);
 
+  /// The blocks are given by their first row and column.
   SmallVector<Value> multiply(std::pair<int64_t, int64_t> left,
                               std::pair<int64_t, int64_t> right);
+  /// The same in float32.
+  SmallVector<Value> multiplyExact(std::pair<int64_t, int64_t> left,
+                                   std::pair<int64_t, int64_t> right);
   /// To the block below the diagonal.
   void store(ValueRange result, bool negate);
   int64_t getNumActiveWarps() const { return numTiles / perWarp; }
@@ -237,6 +241,40 @@ SmallVector<Value> BlockProduct::multiply(std::pair<int64_t, int64_t> left,
   return acc;
 }
 
+SmallVector<Value>
+BlockProduct::multiplyExact(std::pair<int64_t, int64_t> left,
+                            std::pair<int64_t, int64_t> right) {
+  constexpr int64_t vector = 4;
+  SharedAddress a(e, layout, base, row.add(e, group), ThreadPart());
+  SharedAddress b(e, layout, base, ThreadPart(),
+                  col.add(e, inGroup.scale(e, 2)));
+  auto load = [&](SharedAddress &address, int64_t i, int64_t j, int64_t count) {
+    SmallVector<Value> values;
+    for (Value word : e.loadWords(address.at(i, j), count, Value()))
+      values.push_back(e.bitcast(word, e.f32()));
+    return values;
+  };
+  SmallVector<Value> acc(4 * perWarp, e.cF32(0.0));
+  for (int64_t t = 0; t < perWarp; ++t) {
+    auto [i, j] = getPlace(t);
+    for (int64_t k = 0; k < block; k += vector) {
+      SmallVector<Value> rows[2];
+      for (int64_t half : {0, 1})
+        rows[half] =
+            load(a, left.first + i + 8 * half, left.second + k, vector);
+      for (int64_t step = 0; step < vector; ++step) {
+        SmallVector<Value> columns =
+            load(b, right.first + k + step, right.second + j, 2);
+        for (int64_t slot = 0; slot < 4; ++slot) {
+          Value &sum = acc[4 * t + slot];
+          sum = e.fma(rows[slot / 2][step], columns[slot % 2], sum);
+        }
+      }
+    }
+  }
+  return acc;
+}
+
 void BlockProduct::store(ValueRange result, bool negate) {
   SharedAddress address(e, layout, base, row.add(e, group),
                         col.add(e, inGroup.scale(e, 2)));
@@ -268,10 +306,11 @@ struct TriInversePattern : TilePattern<TriInverseOp> {
       clearUpper(e, tile, base, sizes.block);
       e.barrier();
       int64_t h = sizes.block;
-      multiplyBelow(e, tile, base, h, /*left=*/{h, 0}, /*right=*/{0, 0},
-                    /*negate=*/false);
-      multiplyBelow(e, tile, base, h, /*left=*/{h, h}, /*right=*/{h, 0},
-                    /*negate=*/true);
+      BlockProduct product(e, tile, base, h, getNumWarps());
+      replaceBelow(e, product, op.getExact(), /*left=*/{h, 0}, /*right=*/{0, 0},
+                   /*negate=*/false);
+      replaceBelow(e, product, op.getExact(), /*left=*/{h, h}, /*right=*/{h, 0},
+                   /*negate=*/true);
     }
     rewriter.eraseOp(op);
     return success();
@@ -318,13 +357,13 @@ private:
       });
   }
 
-  /// Replaces the block below the diagonal by the product of two blocks, given
-  /// by their first row and column, once all warps have read them.
-  void multiplyBelow(Emitter &e, MemRefType tile, Value base, int64_t block,
-                     std::pair<int64_t, int64_t> left,
-                     std::pair<int64_t, int64_t> right, bool negate) const {
-    BlockProduct product(e, tile, base, block, getNumWarps());
-    SmallVector<Value> result = product.multiply(left, right);
+  /// Replaces the block below the diagonal by the product of two blocks, once
+  /// all warps have read them.
+  void replaceBelow(Emitter &e, BlockProduct &product, bool exact,
+                    std::pair<int64_t, int64_t> left,
+                    std::pair<int64_t, int64_t> right, bool negate) const {
+    SmallVector<Value> result = exact ? product.multiplyExact(left, right)
+                                      : product.multiply(left, right);
     e.barrier();
     e.inThreadsBelow(32 * product.getNumActiveWarps(), kernel.getNumThreads(),
                      [&] { product.store(result, negate); });

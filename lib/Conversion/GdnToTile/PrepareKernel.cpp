@@ -189,7 +189,7 @@ void PrepareKernel::invert(Value products) {
   Value strict =
       k.compare(arith::CmpIPredicate::sgt, k.iota({c, 1}), k.iota({1, c}));
   k.store(k.select(strict, products, k.constant(0.0)), whole(k, matrix));
-  gdn_tile::TriInverseOp::create(k, matrix);
+  gdn_tile::TriInverseOp::create(k, matrix, /*exact=*/plan.type.isF32());
 }
 
 // T: the inverse times `factor`, if any.

@@ -76,6 +76,19 @@ func.func @inverse_in_blocks() attributes {gdn_tile.kernel = #gdn_tile.kernel<wa
 
 #shared = #gpu.address_space<workgroup>
 
+// CHECK-LABEL: llvm.func @exact_inverse
+// CHECK-NOT: nvvm.mma.sync
+// CHECK: llvm.return
+func.func @exact_inverse() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 2, layout = accumulator>} {
+  %l = memref.alloc() : memref<32x32xf32, #shared>
+  gdn_tile.tri_inverse %l {exact} : memref<32x32xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
 // Blocks of 2x2 pairs, 16 channels at a time: the difference of the gates comes before the exponential.
 // CHECK-LABEL: llvm.func @scores
 // CHECK: scf.for

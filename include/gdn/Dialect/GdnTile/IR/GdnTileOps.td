@@ -304,9 +304,11 @@ def GdnTile_TriInverseOp : GdnTile_SharedOp<"tri_inverse"> {
   let summary = "inverse of I + strictly lower part of a shared tile, in place";
   let description = [{
     `memref<CxCxf32>` in shared memory, C = 16, 32 or 64: replaces the tile by
-    (I + strictlower(tile))^-1, upper part zero. Forward substitution in float32.
+    (I + strictlower(tile))^-1, upper part zero. Forward substitution in float32 in
+    blocks of up to 32 tokens; between them products of operands split in two TF32
+    parts (errors of about 2^-22 of each), or in float32 if `exact`.
   }];
-  let arguments = (ins AnyMemRef:$tile);
+  let arguments = (ins AnyMemRef:$tile, UnitAttr:$exact);
   let assemblyFormat = "$tile attr-dict `:` type($tile)";
 }
 
