@@ -60,7 +60,11 @@ struct ConvertGdnTileToNVVMPass
     for (func::FuncOp func : kernels)
       if (failed(convertKernel(func, *gpu, gpuModule, infos)))
         return signalPassFailure();
-    module.walk([&](LaunchOp launch) { convertLaunch(launch, infos); });
+    WalkResult walk = module.walk([&](LaunchOp launch) -> WalkResult {
+      return convertLaunch(launch, infos);
+    });
+    if (walk.wasInterrupted())
+      signalPassFailure();
   }
 
 private:
@@ -68,7 +72,8 @@ private:
   LogicalResult convertKernel(func::FuncOp func, const GpuTarget &gpu,
                               gpu::GPUModuleOp gpuModule,
                               llvm::StringMap<KernelInfo> &infos);
-  void convertLaunch(LaunchOp launch, const llvm::StringMap<KernelInfo> &infos);
+  LogicalResult convertLaunch(LaunchOp launch,
+                              const llvm::StringMap<KernelInfo> &infos);
 };
 
 gpu::GPUModuleOp
@@ -135,11 +140,15 @@ ConvertGdnTileToNVVMPass::convertKernel(func::FuncOp func, const GpuTarget &gpu,
   return success();
 }
 
-void ConvertGdnTileToNVVMPass::convertLaunch(
+LogicalResult ConvertGdnTileToNVVMPass::convertLaunch(
     LaunchOp launch, const llvm::StringMap<KernelInfo> &infos) {
   OpBuilder builder(launch);
   Location loc = launch.getLoc();
-  const KernelInfo &info = infos.find(launch.getKernel())->second;
+  auto found = infos.find(launch.getKernel());
+  if (found == infos.end() ||
+      launch->getParentOfType<ModuleOp>() != getOperation())
+    return launch.emitOpError("launches a tile program of a nested module");
+  const KernelInfo &info = found->second;
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
   Value threads = arith::ConstantIndexOp::create(builder, loc, info.numThreads);
   Value shared =
@@ -151,6 +160,7 @@ void ConvertGdnTileToNVVMPass::convertLaunch(
       builder, loc, kernel, gpu::KernelDim3{launch.getGrid(), one, one},
       gpu::KernelDim3{threads, one, one}, shared, launch.getArgs());
   launch.erase();
+  return success();
 }
 
 } // namespace

@@ -64,6 +64,13 @@ struct ConvertGdnToTilePass
         ops.push_back(op);
     });
     for (Operation *op : ops) {
+      // Kernels stand beside the function that launches them, where the passes
+      // behind look for them.
+      auto function = op->getParentOfType<func::FuncOp>();
+      if (!function || function->getParentOp() != getOperation()) {
+        op->emitOpError("has no tile form outside of the module's functions");
+        return signalPassFailure();
+      }
       checkDynamicSizes(op);
       LogicalResult converted =
           llvm::TypeSwitch<Operation *, LogicalResult>(op)

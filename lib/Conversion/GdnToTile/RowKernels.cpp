@@ -25,6 +25,9 @@ namespace {
 
 constexpr int64_t kWarps = 4;
 constexpr double kLog2E = 1.4426950408889634;
+// A row lies in the registers of one warp. Longer ones would only spill, and
+// compile for minutes.
+constexpr int64_t kMaxRowSize = 16384;
 
 int64_t lastDim(Value value) {
   return cast<MemRefType>(value.getType()).getShape().back();
@@ -110,6 +113,13 @@ LogicalResult mlir::gdn::verifyRowsForm(Operation *op) {
   return success();
 }
 
+static LogicalResult verifyRowSize(Operation *op, int64_t size) {
+  if (size <= kMaxRowSize)
+    return success();
+  return op->emitOpError("has no tile form for rows of ")
+         << size << " elements; the limit is " << kMaxRowSize;
+}
+
 Value mlir::gdn::activate(KernelBuilder &k, Activation activation, Value x) {
   if (activation == Activation::None)
     return x;
@@ -120,7 +130,8 @@ Value mlir::gdn::activate(KernelBuilder &k, Activation activation, Value x) {
 }
 
 LogicalResult mlir::gdn::buildL2NormKernel(L2NormOp op) {
-  if (failed(verifyRowsForm(op)))
+  if (failed(verifyRowsForm(op)) ||
+      failed(verifyRowSize(op, lastDim(op.getX()))))
     return failure();
   ImplicitLocOpBuilder host(op.getLoc(), op);
   int64_t size = lastDim(op.getX());
@@ -149,7 +160,8 @@ LogicalResult mlir::gdn::buildL2NormKernel(L2NormOp op) {
 }
 
 LogicalResult mlir::gdn::buildGatedRMSNormKernel(GatedRMSNormOp op) {
-  if (failed(verifyRowsForm(op)))
+  if (failed(verifyRowsForm(op)) ||
+      failed(verifyRowSize(op, lastDim(op.getX()))))
     return failure();
   ImplicitLocOpBuilder host(op.getLoc(), op);
   int64_t size = lastDim(op.getX());
@@ -224,7 +236,8 @@ static Value softplus(KernelBuilder &k, Value x) {
 // One block takes rows (batch, time) of one head, or of all heads at once if
 // the gate has one value per head: then the heads are the columns.
 LogicalResult mlir::gdn::buildGateKernel(GateOp op) {
-  if (failed(verifyRowsForm(op)))
+  if (failed(verifyRowsForm(op)) ||
+      failed(verifyRowSize(op, lastDim(op.getA()))))
     return failure();
   ImplicitLocOpBuilder host(op.getLoc(), op);
   bool perChannel = cast<MemRefType>(op.getA().getType()).getRank() == 4;

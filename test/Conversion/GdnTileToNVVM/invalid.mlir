@@ -84,3 +84,21 @@ func.func @power(%x: memref<16x8xbf16>) attributes {gdn_tile.kernel = #gdn_tile.
   gdn_tile.store %r, %x[%c0, %c0] dims [0, 1] : vector<16x8xbf16>, memref<16x8xbf16>
   return
 }
+
+// -----
+
+func.func private @other(%x: memref<?xf32>) {
+  return
+}
+module @nested {
+  func.func @kernel(%x: memref<?xf32>)
+      attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+    return
+  }
+  func.func @host(%x: memref<?xf32>) {
+    %c1 = arith.constant 1 : index
+    // expected-error @+1 {{launches a tile program of a nested module}}
+    gdn_tile.launch @kernel grid(%c1) (%x : memref<?xf32>)
+    return
+  }
+}

@@ -230,3 +230,30 @@ func.func @tensors(%x: tensor<4x16xf32>) -> tensor<4x16xf32> {
   %0 = gdn.l2norm ins(%x : tensor<4x16xf32>) outs(%x : tensor<4x16xf32>) -> tensor<4x16xf32>
   return %0 : tensor<4x16xf32>
 }
+
+// -----
+
+func.func @row_size(%x: memref<4x16400xf32>, %y: memref<4x16400xf32>) {
+  // expected-error @+1 {{has no tile form for rows of 16400 elements; the limit is 16384}}
+  gdn.l2norm ins(%x : memref<4x16400xf32>) outs(%y : memref<4x16400xf32>)
+  return
+}
+
+// -----
+
+func.func @gate_row_size(%a: memref<1x4x16400xf32>, %l: memref<16400xf32>, %y: memref<1x4x16400xf32>) {
+  // expected-error @+1 {{has no tile form for rows of 16400 elements; the limit is 16384}}
+  gdn.gate ins(%a, %l : memref<1x4x16400xf32>, memref<16400xf32>) outs(%y : memref<1x4x16400xf32>)
+  return
+}
+
+// -----
+
+// Nowhere to put the kernel.
+gpu.module @kernels {
+  gpu.func @no_func(%x: memref<4x64xf32>, %y: memref<4x64xf32>) {
+    // expected-error @+1 {{has no tile form outside of the module's functions}}
+    gdn.l2norm ins(%x : memref<4x64xf32>) outs(%y : memref<4x64xf32>)
+    gpu.return
+  }
+}
