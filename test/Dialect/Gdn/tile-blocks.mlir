@@ -60,3 +60,24 @@ func.func @memrefs(%q: memref<1x4x1x8xf32>, %s: memref<1x1x8x8xf32>) {
       outs(%q, %s : memref<1x4x1x8xf32>, memref<1x1x8x8xf32>) {schedule = #gdn.schedule<phases = fused, chunk = 16, value_block = 64>}
   return
 }
+
+// -----
+
+// A rest of the value channels, packed sequences, dynamic time: each part is
+// tiled by sequences.
+
+// CHECK-LABEL: func @packed_rest(
+// CHECK: scf.forall
+// CHECK:   tensor.extract %{{.*}} : tensor<?xi32>
+// CHECK:   gdn.recurrence {{.*}} outs(%{{.*}} : tensor<1x?x1x5xf32>, tensor<1x1x5x8xf32>)
+// CHECK: scf.forall
+// CHECK:   tensor.extract %{{.*}} : tensor<?xi32>
+// CHECK:   gdn.recurrence {{.*}} outs(%{{.*}} : tensor<1x?x1x4xf32>, tensor<1x1x4x8xf32>)
+func.func @packed_rest(%q: tensor<1x?x1x8xf32>, %v: tensor<1x?x1x24xf32>, %cu: tensor<?xi32>,
+    %o: tensor<1x?x1x24xf32>, %s: tensor<?x1x24x8xf32>) -> (tensor<1x?x1x24xf32>, tensor<?x1x24x8xf32>) {
+  %y, %z = gdn.recurrence ins(%q, %q, %v : tensor<1x?x1x8xf32>, tensor<1x?x1x8xf32>, tensor<1x?x1x24xf32>)
+      offsets(%cu : tensor<?xi32>) outs(%o, %s : tensor<1x?x1x24xf32>, tensor<?x1x24x8xf32>)
+      {schedule = #gdn.schedule<phases = fused, chunk = 16, value_block = 5>}
+      -> tensor<1x?x1x24xf32>, tensor<?x1x24x8xf32>
+  return %y, %z : tensor<1x?x1x24xf32>, tensor<?x1x24x8xf32>
+}

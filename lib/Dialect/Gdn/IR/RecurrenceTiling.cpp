@@ -40,6 +40,11 @@ static Interval whole(OpBuilder &b, int64_t size) {
 }
 
 static bool isDimOf(Value size, Value value, int64_t dim) {
+  // The dimension of a slice folds to the size in the slice.
+  auto slice = value.getDefiningOp<tensor::ExtractSliceOp>();
+  if (slice && slice.getDroppedDims().none() &&
+      slice.getMixedSizes()[dim] == OpFoldResult(size))
+    return true;
   auto dimOp = size.getDefiningOp<tensor::DimOp>();
   return dimOp && dimOp.getSource() == value && dimOp.getConstantIndex() == dim;
 }
