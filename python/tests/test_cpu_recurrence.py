@@ -169,3 +169,9 @@ def test_forms_are_named_apart():
     names = [name(model, form) for model in MODELS for form in FORMS]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"\w+", text) for text in names)
+
+
+def test_odd_rows_of_bf16():
+    """33 key channels: a vector width that LLVM's own bf16 conversions cannot take."""
+    text = build.recurrence(1, 70, 1, 1, 33, 24, schedule=build.schedule("fused", 64, 24))
+    assert host_library(text, "linalg")
