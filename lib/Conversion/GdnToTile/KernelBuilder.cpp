@@ -31,6 +31,8 @@ KernelBuilder::KernelBuilder(Operation *op, StringRef name,
 }
 
 Value KernelBuilder::argument(Value value) {
+  if (!value)
+    return value;
   operands.push_back(value);
   return kernel.getBody().front().addArgument(value.getType(), getLoc());
 }

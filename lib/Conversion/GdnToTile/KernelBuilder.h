@@ -39,7 +39,8 @@ public:
   /// `op`.
   KernelBuilder(Operation *op, StringRef name, gdn_tile::KernelAttr attr);
 
-  /// Adds a kernel argument that is `value` of the host at the launch.
+  /// Adds a kernel argument that is `value` of the host at the launch. Null for
+  /// null: an operand that the op does not have.
   Value argument(Value value);
 
   /// Ends the kernel and launches it in front of the op on `grid` blocks.

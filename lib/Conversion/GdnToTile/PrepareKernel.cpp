@@ -97,21 +97,18 @@ private:
 } // namespace
 
 void PrepareKernel::addArguments() {
-  auto argument = [&](Value value) {
-    return value ? k.argument(value) : Value();
-  };
-  q = argument(plan.q);
-  key = argument(plan.k);
-  gate = argument(plan.gate);
-  beta = argument(plan.beta);
-  erase = argument(plan.erase);
-  inverse = argument(plan.inverse);
-  scores = argument(plan.scores);
-  gates = argument(plan.gates);
-  decayedQ = argument(plan.decayedQ);
-  decayedK = argument(plan.decayedK);
-  restK = argument(plan.restK);
-  decay = argument(plan.decay);
+  q = k.argument(plan.q);
+  key = k.argument(plan.k);
+  gate = k.argument(plan.gate);
+  beta = k.argument(plan.beta);
+  erase = k.argument(plan.erase);
+  inverse = k.argument(plan.inverse);
+  scores = k.argument(plan.scores);
+  gates = k.argument(plan.gates);
+  decayedQ = k.argument(plan.decayedQ);
+  decayedK = k.argument(plan.decayedK);
+  restK = k.argument(plan.restK);
+  decay = k.argument(plan.decay);
 }
 
 void PrepareKernel::allocateTiles() {

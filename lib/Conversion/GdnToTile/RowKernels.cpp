@@ -251,7 +251,7 @@ LogicalResult mlir::gdn::buildGateKernel(GateOp op) {
   Value count = memref::DimOp::create(host, in, 0);
   KernelBuilder k(op, "gate", shape.getKernelAttr(op.getContext()));
   Value inArg = k.argument(in), rateArg = k.argument(op.getALog());
-  Value biasArg = op.getBias() ? k.argument(op.getBias()) : Value();
+  Value biasArg = k.argument(op.getBias());
   Value outArg = k.argument(out), countArg = k.argument(count);
   Value head = k.rem(k.blockId(), k.index(heads));
   Value row = k.mul(k.div(k.blockId(), k.index(heads)), k.index(shape.rows));

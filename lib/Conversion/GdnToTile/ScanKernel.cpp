@@ -63,22 +63,19 @@ private:
 } // namespace
 
 void ScanKernel::addArguments() {
-  auto argument = [&](Value value) {
-    return value ? k.argument(value) : Value();
-  };
   if (plan.gateKind != GateKind::Channel) {
     q = k.argument(plan.q);
     key = k.argument(plan.k);
   }
   v = k.argument(plan.v);
-  write = argument(plan.write);
-  inverse = argument(plan.inverse);
-  scores = argument(plan.scores);
-  gates = argument(plan.gates);
-  decayedQ = argument(plan.decayedQ);
-  decayedK = argument(plan.decayedK);
-  restK = argument(plan.restK);
-  decay = argument(plan.decay);
+  write = k.argument(plan.write);
+  inverse = k.argument(plan.inverse);
+  scores = k.argument(plan.scores);
+  gates = k.argument(plan.gates);
+  decayedQ = k.argument(plan.decayedQ);
+  decayedK = k.argument(plan.decayedK);
+  restK = k.argument(plan.restK);
+  decay = k.argument(plan.decay);
   out = k.argument(plan.out);
   state = k.argument(plan.state);
 }

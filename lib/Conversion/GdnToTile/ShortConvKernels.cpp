@@ -66,8 +66,7 @@ public:
         sequences(k, plan.getSequences()) {
     x = k.argument(plan.x);
     w = k.argument(plan.op.getW());
-    if (plan.op.getBias())
-      bias = k.argument(plan.op.getBias());
+    bias = k.argument(plan.op.getBias());
     out = k.argument(plan.out);
     Value blocks = k.index(plan.channelBlocks());
     channel = k.mul(k.rem(k.blockId(), blocks), k.index(plan.shape.cols));

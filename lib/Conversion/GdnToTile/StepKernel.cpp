@@ -107,16 +107,13 @@ private:
 } // namespace
 
 void StepKernel::addArguments() {
-  auto argument = [&](Value value) {
-    return value ? k.argument(value) : Value();
-  };
   q = k.argument(plan.q);
   key = k.argument(plan.k);
   v = k.argument(plan.v);
-  gate = argument(plan.gate);
-  beta = argument(plan.beta);
-  erase = argument(plan.erase);
-  write = argument(plan.write);
+  gate = k.argument(plan.gate);
+  beta = k.argument(plan.beta);
+  erase = k.argument(plan.erase);
+  write = k.argument(plan.write);
   out = k.argument(plan.out);
   state = k.argument(plan.state);
 }

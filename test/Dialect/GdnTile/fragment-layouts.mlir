@@ -1,4 +1,4 @@
-// RUN: gdn-opt %s -test-gdn-tile-layouts | FileCheck %s
+// RUN: gdn-opt %s -test-gdn-tile-layouts -mlir-disable-threading | FileCheck %s
 
 // The tables are those of the PTX ISA manual: the accumulator of mma.m16n8 holds, in lane l with group g = l / 4 and
 // t = l % 4, c0 (g, 2t), c1 (g, 2t + 1), c2 (g + 8, 2t), c3 (g + 8, 2t + 1).

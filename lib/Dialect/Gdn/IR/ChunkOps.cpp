@@ -10,14 +10,6 @@
 using namespace mlir;
 using namespace mlir::gdn;
 
-static int64_t rankOf(Value value) {
-  return cast<ShapedType>(value.getType()).getRank();
-}
-
-static int64_t sizeOf(Value value, int64_t dim) {
-  return cast<ShapedType>(value.getType()).getDimSize(dim);
-}
-
 LogicalResult CumsumOp::verify() {
   if (failed(verifyDestinationStyle(*this)) ||
       failed(verifyF32(*this, "x", getX())))
@@ -72,18 +64,3 @@ LogicalResult TriInverseOp::verify() {
     return failure();
   return verifyF32(*this, "out", getOut());
 }
-
-#define GDN_DESTINATION_STYLE(OP)                                              \
-  void OP::getEffects(                                                         \
-      SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>      \
-          &effects) {                                                          \
-    getDestinationStyleEffects(*this, effects);                                \
-  }                                                                            \
-  LogicalResult OP::reifyResultShapes(                                         \
-      OpBuilder &builder, ReifiedRankedShapedTypeDims &reifiedReturnShapes) {  \
-    return reifyDestinationShapes(builder, *this, reifiedReturnShapes);        \
-  }
-
-GDN_DESTINATION_STYLE(CumsumOp)
-GDN_DESTINATION_STYLE(ScoresOp)
-GDN_DESTINATION_STYLE(TriInverseOp)

@@ -12,14 +12,6 @@
 using namespace mlir;
 using namespace mlir::gdn;
 
-static int64_t rankOf(Value value) {
-  return cast<ShapedType>(value.getType()).getRank();
-}
-
-static int64_t sizeOf(Value value, int64_t dim) {
-  return cast<ShapedType>(value.getType()).getDimSize(dim);
-}
-
 // Checks x: float, rank >= 1, static last size.
 static LogicalResult verifyRows(Operation *op, Value x) {
   if (failed(verifyFloat(op, "x", x)))
@@ -202,23 +194,3 @@ LogicalResult GatedRMSNormOp::verify() {
     return failure();
   return verifyEps(*this, getEps());
 }
-
-//===----------------------------------------------------------------------===//
-// Interfaces
-//===----------------------------------------------------------------------===//
-
-#define GDN_DESTINATION_STYLE(OP)                                              \
-  void OP::getEffects(                                                         \
-      SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>      \
-          &effects) {                                                          \
-    getDestinationStyleEffects(*this, effects);                                \
-  }                                                                            \
-  LogicalResult OP::reifyResultShapes(                                         \
-      OpBuilder &builder, ReifiedRankedShapedTypeDims &reifiedReturnShapes) {  \
-    return reifyDestinationShapes(builder, *this, reifiedReturnShapes);        \
-  }
-
-GDN_DESTINATION_STYLE(L2NormOp)
-GDN_DESTINATION_STYLE(GateOp)
-GDN_DESTINATION_STYLE(ShortConvOp)
-GDN_DESTINATION_STYLE(GatedRMSNormOp)

@@ -215,7 +215,7 @@ LogicalResult mlir::gdn::verifyFinite(Operation *op, StringRef name,
                            << value.convertToDouble();
 }
 
-void mlir::gdn::getDestinationStyleEffects(
+void mlir::gdn::detail::getDestinationStyleEffects(
     DestinationStyleOpInterface op,
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
         &effects) {
@@ -230,7 +230,7 @@ void mlir::gdn::getDestinationStyleEffects(
   }
 }
 
-LogicalResult mlir::gdn::reifyDestinationShapes(
+LogicalResult mlir::gdn::detail::reifyDestinationShapes(
     OpBuilder &builder, DestinationStyleOpInterface op,
     ReifiedRankedShapedTypeDims &reifiedReturnShapes) {
   if (!op.hasPureTensorSemantics())

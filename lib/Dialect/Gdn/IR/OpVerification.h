@@ -69,20 +69,17 @@ LogicalResult verifySequences(Operation *op, Value state, Value offsets,
 /// arithmetic is done in.
 LogicalResult verifyFinite(Operation *op, StringRef name, const APFloat &value);
 
-/// Read effects on the inputs, read and write effects on the destinations.
-void getDestinationStyleEffects(
-    DestinationStyleOpInterface op,
-    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
-        &effects);
-
-/// The result shapes are the shapes of the destinations.
-LogicalResult
-reifyDestinationShapes(OpBuilder &builder, DestinationStyleOpInterface op,
-                       ReifiedRankedShapedTypeDims &reifiedReturnShapes);
-
 /// Replaces an op that computes nothing: its results by its destinations.
 void replaceByDestinations(DestinationStyleOpInterface op,
                            RewriterBase &rewriter);
+
+/// Rank and sizes of a tensor or memref.
+inline int64_t rankOf(Value value) {
+  return cast<ShapedType>(value.getType()).getRank();
+}
+inline int64_t sizeOf(Value value, int64_t dim) {
+  return cast<ShapedType>(value.getType()).getDimSize(dim);
+}
 
 } // namespace mlir::gdn
 

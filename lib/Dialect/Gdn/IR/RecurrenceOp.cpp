@@ -132,19 +132,6 @@ LogicalResult RecurrenceOp::verify() {
   return success();
 }
 
-void RecurrenceOp::getEffects(
-    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
-        &effects) {
-  getDestinationStyleEffects(*this, effects);
-}
-
-bool RecurrenceOp::hasZeroState() { return isZero(getState()); }
-
-LogicalResult RecurrenceOp::reifyResultShapes(
-    OpBuilder &builder, ReifiedRankedShapedTypeDims &reifiedReturnShapes) {
-  return reifyDestinationShapes(builder, *this, reifiedReturnShapes);
-}
-
 // A gate of zeros does not decay.
 static LogicalResult dropZeroGate(RecurrenceOp op, PatternRewriter &rewriter) {
   if (!op.getGate() || !isZero(op.getGate()))

@@ -25,6 +25,21 @@
 #define GET_ATTRDEF_CLASSES
 #include "gdn/Dialect/Gdn/IR/GdnAttrs.h.inc"
 
+namespace mlir::gdn::detail {
+
+/// Read effects on the inputs, read and write effects on the destinations.
+void getDestinationStyleEffects(
+    DestinationStyleOpInterface op,
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects);
+
+/// The result shapes are the shapes of the destinations.
+LogicalResult
+reifyDestinationShapes(OpBuilder &builder, DestinationStyleOpInterface op,
+                       ReifiedRankedShapedTypeDims &reifiedReturnShapes);
+
+} // namespace mlir::gdn::detail
+
 using mlir::linalg::AggregatedOpInterface;
 #define GET_OP_CLASSES
 #include "gdn/Dialect/Gdn/IR/GdnOps.h.inc"

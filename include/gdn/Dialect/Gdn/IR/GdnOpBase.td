@@ -28,6 +28,20 @@ class Gdn_Op<string mnemonic, list<Trait> traits = []>
         DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>]> {
   let hasVerifier = 1;
 
+  let extraClassDefinition = [{
+    void $cppClass::getEffects(
+        ::llvm::SmallVectorImpl<::mlir::SideEffects::EffectInstance<
+            ::mlir::MemoryEffects::Effect>> &effects) {
+      ::mlir::gdn::detail::getDestinationStyleEffects(*this, effects);
+    }
+    ::llvm::LogicalResult $cppClass::reifyResultShapes(
+        ::mlir::OpBuilder &builder,
+        ::mlir::ReifiedRankedShapedTypeDims &reifiedReturnShapes) {
+      return ::mlir::gdn::detail::reifyDestinationShapes(builder, *this,
+                                                         reifiedReturnShapes);
+    }
+  }];
+
   code baseDeclaration = [{
     /// True on memrefs, false on tensors.
     bool isBufferized() { return hasPureBufferSemantics(); }
