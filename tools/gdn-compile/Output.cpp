@@ -62,6 +62,11 @@ Transaction::~Transaction() {
 Error Transaction::makeDirectory() {
   if (sys::fs::is_directory(directory))
     return Error::success();
+  // create_directories takes any file of that name for success, and what this
+  // owns it removes.
+  if (sys::fs::exists(directory))
+    return makeError("make directory", directory,
+                     std::make_error_code(std::errc::not_a_directory));
   if (std::error_code code = sys::fs::create_directories(
           directory, /*IgnoreExisting=*/true, sys::fs::all_all))
     return makeError("make directory", directory, code);

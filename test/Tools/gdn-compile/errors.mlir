@@ -37,6 +37,11 @@
 // RUN: touch %t.file && not gdn-compile %s -o %t.file/out 2>&1 | FileCheck %s --check-prefix=FOLDER
 // FOLDER: gdn-compile: error: cannot make directory '{{.*}}.file/out': Not a directory
 
+// A file is in its place, and stays.
+// RUN: not gdn-compile %s -o %t.file 2>&1 | FileCheck %s --check-prefix=FILE
+// FILE: gdn-compile: error: cannot make directory '{{.*}}.file': Not a directory
+// RUN: ls %t.file
+
 // RUN: not ls %t.out
 func.func @copy(%x: tensor<1x64x2x64xf32>, %y: tensor<1x64x2x64xf32> {bufferization.writable = true}) -> tensor<1x64x2x64xf32> {
   %r = gdn.l2norm ins(%x : tensor<1x64x2x64xf32>) outs(%y : tensor<1x64x2x64xf32>) {eps = 1.0e-06} -> tensor<1x64x2x64xf32>
