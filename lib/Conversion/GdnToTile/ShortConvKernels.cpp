@@ -27,6 +27,9 @@ namespace {
 
 // Channels of one block of the inner kernel.
 constexpr int64_t kBlockChannels = 128;
+// Both are unrolled.
+constexpr int64_t kMaxTaps = 64;
+constexpr int64_t kMaxStored = 256;
 
 /// What both kernels need.
 struct ConvPlan {
@@ -212,6 +215,13 @@ LogicalResult mlir::gdn::buildShortConvKernels(ShortConvOp op) {
   if (failed(verifyRowsForm(op)))
     return failure();
   auto type = cast<MemRefType>(op.getX().getType());
+  int64_t taps = cast<MemRefType>(op.getW().getType()).getDimSize(1);
+  int64_t stored = cast<MemRefType>(op.getState().getType()).getDimSize(2);
+  if (taps > kMaxTaps || stored > kMaxStored)
+    return op.emitOpError("has no tile form for ")
+           << taps << " taps and " << stored
+           << " inputs in the state; the limits are " << kMaxTaps << " and "
+           << kMaxStored;
   int64_t channels = std::min(type.getDimSize(2), kBlockChannels);
   ConvPlan inner(op, RowShape(channels, type.getElementType()));
   buildInnerKernel(inner);

@@ -249,6 +249,14 @@ func.func @gate_row_size(%a: memref<1x4x16400xf32>, %l: memref<16400xf32>, %y: m
 
 // -----
 
+func.func @taps(%x: memref<1x4x8xf32>, %w: memref<8x65xf32>, %y: memref<1x4x8xf32>, %s: memref<1x8x64xf32>) {
+  // expected-error @+1 {{has no tile form for 65 taps and 64 inputs in the state; the limits are 64 and 256}}
+  gdn.short_conv ins(%x, %w : memref<1x4x8xf32>, memref<8x65xf32>) outs(%y, %s : memref<1x4x8xf32>, memref<1x8x64xf32>)
+  return
+}
+
+// -----
+
 // Nowhere to put the kernel.
 gpu.module @kernels {
   gpu.func @no_func(%x: memref<4x64xf32>, %y: memref<4x64xf32>) {
