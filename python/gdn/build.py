@@ -10,6 +10,8 @@ None is dynamic. Argument names are carried by the attribute `gdn.name`.
 
 from __future__ import annotations
 
+import math
+import operator
 import re
 
 ELEMENT_TYPES = ("bf16", "f16", "f32")
@@ -18,12 +20,17 @@ OFFSET_TYPES = ("i32", "i64")
 
 def tensor(shape, dtype):
     """Text of a ranked tensor type; None is a dynamic size."""
+    for size in shape:
+        if size is not None and not 0 <= operator.index(size) < 1 << 63:
+            raise ValueError(f"{size} is no size; expected None or 0 to 2^63 - 1")
     sizes = "".join(("?" if size is None else str(size)) + "x" for size in shape)
     return f"tensor<{sizes}{dtype}>"
 
 
 def real(value):
     """Text of an f64 attribute that reads back as exactly `value`."""
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is no finite number")
     text = repr(float(value))
     if "e" in text and "." not in text:
         text = text.replace("e", ".0e")

@@ -143,3 +143,17 @@ def test_gdn_opt_refuses(gdn_opt, text, sizes):
     assert "error:" in done.stderr
     message = done.stderr.split("error:")[1].splitlines()[0]
     assert all(size in message for size in sizes), message
+
+
+@pytest.mark.parametrize(
+    ("size", "error"), ((-1, ValueError), (1 << 63, ValueError), ("x", TypeError), (1.5, TypeError))
+)
+def test_bad_sizes(size, error):
+    with pytest.raises(error):
+        build.recurrence(1, size, 2, 4, 16, 16)
+
+
+@pytest.mark.parametrize("scale", (float("nan"), float("inf")))
+def test_bad_scale(scale):
+    with pytest.raises(ValueError, match="no finite number"):
+        build.recurrence(1, 8, 2, 4, 16, 16, scale=scale)
