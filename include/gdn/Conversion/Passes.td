@@ -60,6 +60,7 @@ def ConvertGdnToTilePass : Pass<"convert-gdn-to-tile", "mlir::ModuleOp"> {
     | `gdn.recurrence`, `phases = split` | `prepare` (per chunk and value head: T, P and the gates' sums) and `scan` (per sequence, value head and value block: the chunks in order) |
     | `gdn.recurrence`, `phases = step` | `step` (token by token, the state in registers) |
     | `gdn.l2norm`, `gdn.gated_rms_norm`, `gdn.gate` | one each |
+    | `linalg.fill` with a constant, `memref.copy`, on floats | one each |
     | `gdn.short_conv` | `short_conv` and, for the first W - 1 tokens and the state, `short_conv_edge` |
 
     The loop over the chunks of the scan carries `gdn_tile.stages` when the schedule

@@ -63,6 +63,7 @@ struct ConvertGdnToTilePass
       if (isa_and_nonnull<GdnDialect>(op->getDialect()))
         ops.push_back(op);
     });
+    convertMemoryOps();
     for (Operation *op : ops) {
       // Kernels stand beside the function that launches them, where the passes
       // behind look for them.
@@ -85,6 +86,17 @@ struct ConvertGdnToTilePass
       if (failed(converted))
         return signalPassFailure();
       op->erase();
+    }
+  }
+
+private:
+  void convertMemoryOps() {
+    for (auto function :
+         llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+      if (gdn_tile::getKernelAttr(function))
+        continue;
+      function.walk([](linalg::FillOp op) { buildFillKernel(op); });
+      function.walk([](memref::CopyOp op) { buildCopyKernel(op); });
     }
   }
 };

@@ -37,42 +37,6 @@ Type elementType(Value value) {
   return cast<MemRefType>(value.getType()).getElementType();
 }
 
-/// All dimensions but the last `keep` as one.
-Value flattenRows(ImplicitLocOpBuilder &b, Value value, int64_t keep) {
-  auto type = cast<MemRefType>(value.getType());
-  int64_t rank = type.getRank();
-  if (rank == keep) {
-    SmallVector<int64_t> shape(type.getShape());
-    shape.insert(shape.begin(), 1);
-    SmallVector<ReassociationIndices> groups = {{0, 1}};
-    for (int64_t dim = 1; dim < rank; ++dim)
-      groups.push_back({dim + 1});
-    return memref::ExpandShapeOp::create(b, shape, value, groups);
-  }
-  if (rank == keep + 1)
-    return value;
-  SmallVector<ReassociationIndices> groups(1);
-  for (int64_t dim = 0; dim < rank; ++dim) {
-    if (dim >= rank - keep)
-      groups.push_back({dim});
-    else
-      groups[0].push_back(dim);
-  }
-  return memref::CollapseShapeOp::create(b, value, groups);
-}
-
-/// Grid of row blocks, times `factor`.
-Value rowGrid(ImplicitLocOpBuilder &host, Value flat, int64_t rows,
-              int64_t factor) {
-  Value size = memref::DimOp::create(host, flat, 0);
-  Value perBlock = arith::ConstantIndexOp::create(host, rows);
-  Value blocks = arith::CeilDivUIOp::create(host, size, perBlock);
-  if (factor == 1)
-    return blocks;
-  Value times = arith::ConstantIndexOp::create(host, factor);
-  return arith::MulIOp::create(host, blocks, times);
-}
-
 } // namespace
 
 RowShape::RowShape(int64_t size, Type type) {
@@ -127,6 +91,41 @@ Value mlir::gdn::activate(KernelBuilder &k, Activation activation, Value x) {
   Value power = k.exp2(k.fmul(x, k.constant(-kLog2E)));
   Value sigmoid = k.fdiv(k.constant(1.0), k.fadd(k.constant(1.0), power));
   return activation == Activation::SiLU ? k.fmul(x, sigmoid) : sigmoid;
+}
+
+Value mlir::gdn::flattenRows(ImplicitLocOpBuilder &b, Value value,
+                             int64_t keep) {
+  auto type = cast<MemRefType>(value.getType());
+  int64_t rank = type.getRank();
+  if (rank == keep) {
+    SmallVector<int64_t> shape(type.getShape());
+    shape.insert(shape.begin(), 1);
+    SmallVector<ReassociationIndices> groups = {{0, 1}};
+    for (int64_t dim = 1; dim < rank; ++dim)
+      groups.push_back({dim + 1});
+    return memref::ExpandShapeOp::create(b, shape, value, groups);
+  }
+  if (rank == keep + 1)
+    return value;
+  SmallVector<ReassociationIndices> groups(1);
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    if (dim >= rank - keep)
+      groups.push_back({dim});
+    else
+      groups[0].push_back(dim);
+  }
+  return memref::CollapseShapeOp::create(b, value, groups);
+}
+
+Value mlir::gdn::rowGrid(ImplicitLocOpBuilder &host, Value flat, int64_t rows,
+                         int64_t factor) {
+  Value size = memref::DimOp::create(host, flat, 0);
+  Value perBlock = arith::ConstantIndexOp::create(host, rows);
+  Value blocks = arith::CeilDivUIOp::create(host, size, perBlock);
+  if (factor == 1)
+    return blocks;
+  Value times = arith::ConstantIndexOp::create(host, factor);
+  return arith::MulIOp::create(host, blocks, times);
 }
 
 LogicalResult mlir::gdn::buildL2NormKernel(L2NormOp op) {

@@ -11,6 +11,9 @@
 #include "KernelBuilder.h"
 #include "gdn/Dialect/Gdn/IR/Gdn.h"
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
 namespace mlir::gdn {
 
 /// How rows of `size` elements of `type` lie in a block.
@@ -33,12 +36,25 @@ private:
 /// layout.
 LogicalResult verifyRowsForm(Operation *op);
 
+/// All dimensions but the last `keep` as one.
+Value flattenRows(ImplicitLocOpBuilder &host, Value value, int64_t keep);
+
+/// Grid of row blocks, times `factor`.
+Value rowGrid(ImplicitLocOpBuilder &host, Value flat, int64_t rows,
+              int64_t factor);
+
 Value activate(KernelBuilder &k, Activation activation, Value x);
 
 LogicalResult buildL2NormKernel(L2NormOp op);
 LogicalResult buildGatedRMSNormKernel(GatedRMSNormOp op);
 LogicalResult buildGateKernel(GateOp op);
 LogicalResult buildShortConvKernels(ShortConvOp op);
+
+/// linalg.fill and memref.copy of floats, which bufferization leaves where a
+/// function makes a zero state itself or needs a destination twice. Other forms
+/// stay as they are.
+void buildFillKernel(linalg::FillOp op);
+void buildCopyKernel(memref::CopyOp op);
 
 } // namespace mlir::gdn
 

@@ -4,7 +4,7 @@
 
 import pytest
 
-from gpu_support import DEVICE, MODELS, Problem, check, expected, inputs, load, run, same_bits, torch
+from gpu_support import DEVICE, MODELS, Problem, check, expected, inputs, load, poison, run, same_bits, torch
 
 DTYPES = ["bf16", "f16", "f32"]
 
@@ -141,3 +141,18 @@ def test_the_example():
         x[name] = wide / (wide.square().sum(-1, keepdim=True) + 1e-6).sqrt()
     gate = -A_log.double().exp() * torch.nn.functional.softplus(a.double() + dt_bias.double(), threshold=1e9)
     check(p, got, expected(p, dict(x, gate=gate)))
+
+
+def test_state_that_starts_at_zero_in_the_function():
+    p = Problem("gated_delta", T=75, static=True)
+    lines = p.text().splitlines()
+    state_type = f"tensor<1x{p.Hv}x{p.V}x{p.K}xf32>"
+    # The destination is a constant of the function; its argument is left unused.
+    body = next(i for i, line in enumerate(lines) if "gdn.recurrence" in line)
+    lines.insert(body, f"    %zero = arith.constant dense<0.0> : {state_type}")
+    lines[body + 1] = lines[body + 1].replace("outs(%o, %state", "outs(%o, %zero")
+    (kernel,) = load("\n".join(lines))
+    x = inputs(p)
+    o, state = kernel(**x, o=poison(x["v"].shape, p.dtype))
+    check(p, (torch.as_tensor(o, device=DEVICE), torch.as_tensor(state, device=DEVICE)),
+          expected(p, dict(x, state=torch.zeros_like(x["state"]))))

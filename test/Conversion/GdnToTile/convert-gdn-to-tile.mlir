@@ -166,6 +166,34 @@ func.func @conv(%x: memref<2x?x100xbf16>, %y: memref<2x?x100xbf16>, %w: memref<1
 
 // -----
 
+// What bufferization makes of a state that starts at zero in the function.
+
+// CHECK-LABEL: func @memory_fill(
+// CHECK: gdn_tile.store
+// CHECK-LABEL: func @memory_copy(
+// CHECK: gdn_tile.load
+// CHECK: gdn_tile.store
+// CHECK-LABEL: func @memory_fill_0(
+// CHECK: dense<5.000000e-01>
+// CHECK-LABEL: func @memory(
+// CHECK: gdn_tile.launch @memory_fill grid
+// CHECK: gdn_tile.launch @memory_copy grid
+// CHECK: gdn_tile.launch @memory_fill_0 grid
+// An integer copy stays.
+// CHECK: memref.copy
+memref.global "private" constant @half : memref<2x8xf32> = dense<0.5>
+func.func @memory(%x: memref<?x4x16xbf16>, %y: memref<?x4x16xbf16>, %z: memref<2x8xf32>, %i: memref<4xi32>, %j: memref<4xi32>) {
+  %zero = arith.constant 0.0 : bf16
+  linalg.fill ins(%zero : bf16) outs(%x : memref<?x4x16xbf16>)
+  memref.copy %x, %y : memref<?x4x16xbf16> to memref<?x4x16xbf16>
+  %half = memref.get_global @half : memref<2x8xf32>
+  memref.copy %half, %z : memref<2x8xf32> to memref<2x8xf32>
+  memref.copy %i, %j : memref<4xi32> to memref<4xi32>
+  return
+}
+
+// -----
+
 func.func @no_schedule(%q: memref<1x4x1x16xf32>, %s: memref<1x1x16x16xf32>) {
   // expected-error @+1 {{has no schedule; run gdn-select-schedule first}}
   gdn.recurrence ins(%q, %q, %q : memref<1x4x1x16xf32>, memref<1x4x1x16xf32>, memref<1x4x1x16xf32>)
