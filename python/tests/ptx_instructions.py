@@ -336,9 +336,7 @@ class Instructions(Block):
         for length in np.unique(count):
             if length:
                 chosen = count == length
-                if length != size:
-                    raise PtxError("copies of a part of a piece are not implemented")
-                data[chosen] = self.load_global(address[chosen], size)
+                data[chosen, :length] = self.load_global(address[chosen], int(length))
         # The place must be free from now on; the data are there at the wait.
         thread = self.tid[mask]
         self._check_shared(offset, size)

@@ -1,4 +1,5 @@
 // RUN: gdn-opt %s -gdn-to-tile=target=sm_90a | FileCheck %s
+// RUN: gdn-opt %s -gdn-to-tile=target=sm_90a | gdn-opt | FileCheck %s
 
 // From tensors to tile programs: o and the state are updated in place, so the
 // function returns nothing and allocates only the workspaces.

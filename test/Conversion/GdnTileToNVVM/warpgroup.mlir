@@ -39,6 +39,37 @@ func.func @k_major(%out: memref<64x64xf32>)
   return
 }
 
+// Only barriers in front of which a product's tile may have been written fence
+// the proxies: not the one behind the store to %out. The bound on registers
+// comes from the blocks that an SM shall hold.
+
+// CHECK-LABEL: llvm.func @fences
+// CHECK-SAME: nvvm.minctasm = 3 : i32
+// CHECK: nvvm.fence.proxy
+// CHECK: nvvm.barrier
+// CHECK-NOT: nvvm.fence.proxy
+// CHECK: nvvm.barrier
+// CHECK: nvvm.fence.proxy
+// CHECK: nvvm.barrier
+// CHECK-NOT: nvvm.fence.proxy
+// CHECK: llvm.return
+func.func @fences()
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator, blocks = 3>} {
+  %c0 = arith.constant 0 : index
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %out = memref.alloc() : memref<64x64xbf16, #shared>
+  %zero = arith.constant dense<0.0> : vector<64x64xbf16>
+  gdn_tile.store %zero, %k[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+  gdn_tile.barrier
+  %s = gdn_tile.mma %zero, %k : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+  %r = arith.truncf %s : vector<64x64xf32> to vector<64x64xbf16>
+  gdn_tile.store %r, %out[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+  gdn_tile.barrier
+  gdn_tile.store %r, %k[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+  gdn_tile.barrier
+  return
+}
+
 // MN-major operand of two panels: the leading dimension offset is the panel
 // (8192 bytes), 16 k rows are 2048 bytes, and the accumulator continues. A
 // synchronous product waits itself.

@@ -85,3 +85,15 @@ func.func @stages(%i: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warp
   gdn_tile.cumsum %row : memref<64xf32, #shared>
   return
 }
+
+// CHECK-LABEL: func @attributes()
+// CHECK-SAME: #gdn_tile.kernel<warps = 4, layout = accumulator, blocks = 3>
+func.func @attributes() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator, blocks = 3>} {
+  return
+}
+
+// CHECK-LABEL: func @attributes_of_rows()
+// CHECK-SAME: #gdn_tile.kernel<warps = 1, layout = rows, lanes = 8, blocks = 2>
+func.func @attributes_of_rows() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 8, blocks = 2>} {
+  return
+}

@@ -64,7 +64,7 @@ FragmentLayout::get(KernelAttr kernel, VectorType type,
     return layout;
   }
 
-  int64_t lanes = kernel.getLanes(), chunk = kernel.getElementsPerChunk();
+  int64_t lanes = kernel.getLanes(), chunk = kernel.getChunk();
   int64_t rowsPerWarp = 32 / lanes, laneBits = llvm::Log2_64(lanes);
   if (numRows == 1) {
     layout.rows = {0};

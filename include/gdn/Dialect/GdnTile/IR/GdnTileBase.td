@@ -84,12 +84,9 @@ def GdnTile_KernelAttr : AttrDef<GdnTile_Dialect, "Kernel"> {
     "int64_t":$warps,
     EnumParameter<GdnTile_Layout>:$layout,
     DefaultValuedParameter<"int64_t", "0">:$lanes,
-    DefaultValuedParameter<"int64_t", "4">:$elementsPerChunk,
-    DefaultValuedParameter<"int64_t", "0">:$blocksPerSM);
-  let assemblyFormat = [{
-    `<` `warps` `=` $warps `,` `layout` `=` $layout (`,` `lanes` `=` $lanes^)?
-    (`,` `chunk` `=` $elementsPerChunk^)? (`,` `blocks` `=` $blocksPerSM^)? `>`
-  }];
+    DefaultValuedParameter<"int64_t", "4">:$chunk,
+    DefaultValuedParameter<"int64_t", "0">:$blocks);
+  let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
 
