@@ -40,8 +40,8 @@ struct FuncPattern : TilePattern<func::FuncOp> {
                             {static_cast<int32_t>(kernel.getNumThreads())}));
     // Without a bound ptxas spills rather than give up a third block.
     kernelFunc->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
-                        rewriter.getI32IntegerAttr(std::max<int64_t>(
-                            1, kernel.kernel.getBlocks())));
+                        rewriter.getI32IntegerAttr(
+                            std::max<int64_t>(1, kernel.kernel.getBlocks())));
     kernelFunc->setAttr("gdn.shared_bytes",
                         rewriter.getI64IntegerAttr(kernel.getSharedBytes()));
     rewriter.inlineRegionBefore(op.getBody(), kernelFunc.getBody(),
