@@ -5,6 +5,7 @@ function(add_gdn_library name)
   add_dependencies(${name} gdn-headers)
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  target_precompile_headers(${name} REUSE_FROM gdn-precompiled)
   set_property(GLOBAL APPEND PROPERTY GDN_LIBS ${name})
 endfunction()
 
