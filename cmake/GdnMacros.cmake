@@ -14,7 +14,12 @@ function(add_gdn_tool name)
   add_executable(${name} ${ARGN})
   add_dependencies(${name} gdn-headers)
   get_property(libs GLOBAL PROPERTY GDN_LIBS)
-  target_link_libraries(${name} PRIVATE ${libs} MLIR LLVM)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tools)
+  if(GDN_STATIC)
+    gdn_link_static(${name} ${libs})
+  else()
+    target_link_libraries(${name} PRIVATE ${libs} MLIR LLVM)
+  endif()
 endfunction()
 
 # Runs mlir-tblgen on the given .td and registers the output as a header that

@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # Installs what is missing to build and test gdn on Debian 12 or Ubuntu 24.04:
-# LLVM/MLIR 22, clang 22, CMake, Ninja, ccache (apt), a virtual environment with
-# the Python packages, and ptxas. Touches nothing that is already there.
+# LLVM/MLIR 22, clang 22, CMake, Ninja, ccache, zlib and zstd (apt; the archives
+# of the latter are for the wheel), a virtual environment with the Python
+# packages, and ptxas. Touches nothing that is already there.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -26,6 +27,8 @@ needed=(
   $llvm_bin/mlir-tblgen:mlir-22-tools
   ${llvm_bin%/bin}/lib/cmake/llvm/LLVMConfig.cmake:llvm-22-dev
   ${llvm_bin%/bin}/lib/cmake/mlir/MLIRConfig.cmake:libmlir-22-dev
+  /usr/include/zlib.h:zlib1g-dev
+  /usr/include/zstd.h:libzstd-dev
 )
 
 missing_packages() {

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs `gdn-compile` on textual IR and caches its PTX and manifest on disk.
 
-The tool is the one named by $GDN_COMPILE, else build/bin/gdn-compile of the repository
-this file lies in, else the one on PATH. The cache is $GDN_CACHE_DIR, by default
+The tool is the one named by $GDN_COMPILE, else the one in the installed package, else
+build/bin/gdn-compile of the repository this file lies in, else the one on PATH. The cache is $GDN_CACHE_DIR, by default
 ~/.cache/gdn; an empty $GDN_CACHE_DIR turns it off. An entry is one file, named by a hash
 of the IR, target, options and the content of the tool, and starts with a checksum of the
 rest. It is written under a temporary name and renamed, so processes can share the cache.
@@ -19,23 +19,16 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 import warnings
 from pathlib import Path
 
+from .tools import CompileError, ToolNotFound, find  # noqa: F401  (the errors are part of this module)
+
 FORMAT = 1
 TARGETS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120")
 TOOL = "gdn-compile"
-
-
-class CompileError(RuntimeError):
-    """The IR was not compiled; the message holds what the tool said."""
-
-
-class ToolNotFound(CompileError):
-    """There is no gdn-compile."""
 
 
 class CacheWarning(UserWarning):
@@ -72,18 +65,7 @@ class Compiled:
 
 def find_tool():
     """Path of gdn-compile, or ToolNotFound."""
-    named = os.environ.get("GDN_COMPILE")
-    if named:
-        if os.access(named, os.X_OK) and os.path.isfile(named):
-            return named
-        raise ToolNotFound(f"$GDN_COMPILE is '{named}', which is no executable file")
-    built = Path(__file__).resolve().parents[2] / "build" / "bin" / TOOL
-    if os.access(built, os.X_OK):
-        return str(built)
-    found = shutil.which(TOOL)
-    if found:
-        return found
-    raise ToolNotFound(f"{TOOL} was not found: $GDN_COMPILE is not set, {built} does not exist, and PATH has none")
+    return find(TOOL)
 
 
 def compile(ir, target="sm_90a", *, function=None, options=(), cache=True, timeout=600):
@@ -219,13 +201,17 @@ def _run(tool, ir, target, function, options, timeout):
 
 
 def _call(command, timeout):
+    # The packaged program is the tool by whose name it is called.
+    named = [TOOL, *command[1:]]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            named, executable=command[0], capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL
+        )
     except subprocess.TimeoutExpired:
         raise CompileError(f"{command[0]} did not end within {timeout} s") from None
     if done.returncode:
         said = (done.stderr or done.stdout).strip() or "it printed nothing"
-        raise CompileError(f"{os.path.basename(command[0])} failed (exit status {done.returncode}):\n{said}")
+        raise CompileError(f"{TOOL} failed (exit status {done.returncode}):\n{said}")
 
 
 def _collect(output, function):

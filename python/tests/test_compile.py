@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gdn import build
+from gdn import build, tools
 from gdn import compile as compiler
 from gdn.compile import CacheWarning, CompileError, ToolNotFound
 
@@ -220,20 +220,42 @@ def test_missing_tool(monkeypatch, tmp_path):
         compiler.compile("functions: forward")
     monkeypatch.delenv("GDN_COMPILE")
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(compiler, "__file__", str(tmp_path / "a" / "b" / "c.py"))
+    monkeypatch.setattr(tools, "PACKAGED", tmp_path / "a")
+    monkeypatch.setattr(tools, "BUILT", tmp_path / "b")
     with pytest.raises(ToolNotFound, match="gdn-compile was not found"):
         compiler.compile("functions: forward")
 
 
-def test_tool_on_path_and_beside_the_repository(tool, monkeypatch, tmp_path):
+def test_tool_on_path_beside_the_repository_and_in_the_package(tool, monkeypatch, tmp_path):
     monkeypatch.delenv("GDN_COMPILE")
     monkeypatch.setenv("PATH", str(tool.path.parent))
-    monkeypatch.setattr(compiler, "__file__", str(tmp_path / "repo" / "python" / "gdn" / "compile.py"))
+    built, packaged = tmp_path / "built", tmp_path / "gdn-tools"
+    monkeypatch.setattr(tools, "PACKAGED", packaged)
+    monkeypatch.setattr(tools, "BUILT", built)
     assert compiler.find_tool() == str(tool.path)
-    built = tmp_path / "repo" / "build" / "bin"
-    built.mkdir(parents=True)
+    built.mkdir()
     (built / "gdn-compile").symlink_to(tool.path)
     assert compiler.find_tool() == str(built / "gdn-compile")
+    packaged.symlink_to(tool.path)
+    assert compiler.find_tool() == str(packaged)
+
+
+def test_packaged_program_is_called_by_the_name_of_the_tool(tool, monkeypatch, tmp_path):
+    monkeypatch.delenv("GDN_COMPILE")
+    packaged = tmp_path / "gdn-tools"
+    packaged.write_text(f'#!/bin/bash\nexec -a "$0" {tool.path} "$@"\n')
+    packaged.chmod(0o755)
+    monkeypatch.setattr(tools, "PACKAGED", packaged)
+    seen = {}
+    run = subprocess.run
+
+    def spy(command, **options):
+        seen.update(name=command[0], program=options["executable"])
+        return run(command, **options)
+
+    monkeypatch.setattr(subprocess, "run", spy)
+    compiler.compile("functions: forward")
+    assert seen == {"name": "gdn-compile", "program": str(packaged)}
 
 
 def test_precompiled_needs_no_tool(tool, monkeypatch, tmp_path):

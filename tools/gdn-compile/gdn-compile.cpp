@@ -12,6 +12,8 @@
 
 #include "Output.h"
 #include "Ptxas.h"
+#include "Tools.h"
+
 #include "gdn/Dialect/GdnTile/IR/GdnTile.h"
 #include "gdn/InitAll.h"
 #include "gdn/Target/GpuTarget.h"
@@ -192,7 +194,7 @@ LogicalResult run(const Options &options) {
 
 } // namespace
 
-int main(int argc, char **argv) {
+int gdn_tools::runCompile(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
 #ifdef SIGXFSZ
   // A limit on the size of files is an error to report, not a reason to die

@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Tools.h"
+
 #include "gdn/InitAll.h"
 
 #include "mlir/IR/DialectRegistry.h"
@@ -14,7 +16,7 @@ namespace gdn_test {
 void registerTileLayoutsPass();
 } // namespace gdn_test
 
-int main(int argc, char **argv) {
+int gdn_tools::runOpt(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::gdn::registerAllDialects(registry);
   mlir::gdn::registerAllPasses();
