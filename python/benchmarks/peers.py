@@ -1,0 +1,201 @@
+# Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""gdn and the libraries it is compared with, behind one interface, for prefill.
+
+Each class is made for a cell and raises timing.Unsupported where it does not claim to compute it. All
+get the same tensors: q, k, v, beta, the state with values first, and the gate in the form that each documents.
+What a library wants in another form (alpha = exp(gate), the state with keys first) is made before the timing.
+"""
+
+import os
+
+# FLA would otherwise hand the call to other libraries where they are installed.
+os.environ.setdefault("FLA_FLASH_QLA", "0")
+os.environ.setdefault("FLA_FLASH_KDA", "0")
+
+import workloads  # noqa: E402
+from timing import Unsupported  # noqa: E402
+
+
+def prepare(cell, x, shared):
+    """Adds the forms of the inputs that some library wants; `shared` holds one tensor of offsets for all sets."""
+    import torch
+
+    if not shared:
+        # The libraries cache what they derive from the offsets by the identity of the tensor.
+        starts = torch.tensor(cell.starts, device=x["q"].device)
+        shared.update(starts32=starts.to(torch.int32), starts64=starts.to(torch.int64), starts_cpu=starts.cpu())
+    x.update(shared)
+    if cell.gates != workloads.LAYER:
+        x["alpha"] = x["gate"].exp()
+    x["state_k_first"] = x["state"].transpose(2, 3).contiguous()
+    return x
+
+
+class Gdn:
+    name = "gdn"
+
+    def __init__(self, cell, sizes="static", schedule=None):
+        import gdn
+
+        self.packed = cell.N > 1
+        self.names = ["q", "k", "v", "beta"]
+        self.names += ["a", "A_log", "dt_bias"] if cell.gates == workloads.LAYER else ["gate"]
+        self.kernel = gdn.load(self.text(cell, sizes, schedule))
+
+    @staticmethod
+    def text(cell, sizes="static", schedule=None):
+        """One sequence is called without offsets, several with; `sizes` "dynamic" leaves T and N open."""
+        from gdn import build
+
+        dynamic = sizes == "dynamic"
+        packed = cell.N > 1
+        if cell.gates == workloads.LAYER:
+            heads = (cell.Hqk, cell.Hv, cell.K, cell.V)
+            return build.delta_rule_layer(1, None if dynamic else cell.T, *heads, schedule=schedule)
+        return build.recurrence(
+            1,
+            None if dynamic else cell.T,
+            cell.Hqk,
+            cell.Hv,
+            cell.K,
+            cell.V,
+            N=(None if dynamic else cell.N) if packed else None,
+            gate="head",
+            beta=True,
+            offsets="i32" if packed else None,
+            schedule=schedule,
+        )
+
+    def buffers(self, x):
+        import torch
+
+        return {"o": torch.full_like(x["v"], float("nan")), "state": x["state"].clone()}
+
+    def call(self, x, buffers):
+        offsets = {"offsets": x["starts32"]} if self.packed else {}
+        return self.kernel(**{name: x[name] for name in self.names}, **offsets, **buffers)
+
+
+class Fla:
+    """flash-linear-attention's Triton kernels, called as its layers do."""
+
+    name = "FLA"
+
+    def __init__(self, cell):
+        if cell.K > 256:
+            raise Unsupported(f"K = {cell.K}: at most 256")
+        from fla.ops.gated_delta_rule import chunk_gated_delta_rule
+
+        self.function = chunk_gated_delta_rule
+        self.layer = cell.gates == workloads.LAYER
+
+    def buffers(self, x):
+        return {}
+
+    def call(self, x, buffers):
+        options = {}
+        if self.layer:
+            options = {name: x[name] for name in ("A_log", "dt_bias")}
+            options.update(use_qk_l2norm_in_kernel=True, use_gate_in_kernel=True)
+        o, state = self.function(
+            x["q"],
+            x["k"],
+            x["v"],
+            g=x["a"] if self.layer else x["gate"],
+            beta=x["beta"],
+            initial_state=x["state_k_first"],
+            output_final_state=True,
+            cu_seqlens=x["starts64"],
+            cu_seqlens_cpu=x["starts_cpu"],
+            **options,
+        )
+        return o, state.transpose(2, 3)
+
+
+def need_plain(cell):
+    if (cell.K, cell.V) != (128, 128):
+        raise Unsupported(f"K = {cell.K}, V = {cell.V}: only 128")
+    if cell.gates == workloads.LAYER:
+        raise Unsupported("compared without the layer's normalisation and gate")
+
+
+class FlashQla:
+    """FlashQLA's TileLang kernels, called as its own benchmark does, with automatic context parallelism."""
+
+    name = "FlashQLA"
+
+    def __init__(self, cell):
+        need_plain(cell)
+        from flash_qla import chunk_gated_delta_rule_fwd
+
+        self.function = chunk_gated_delta_rule_fwd
+
+    def buffers(self, x):
+        return {}
+
+    def call(self, x, buffers):
+        _, _, o, _, state, _ = self.function(
+            x["q"],
+            x["k"],
+            x["v"],
+            x["gate"],
+            x["beta"],
+            scale=x["q"].shape[3] ** -0.5,
+            initial_state=x["state_k_first"],
+            output_final_state=True,
+            output_h=False,
+            cu_seqlens=x["starts32"],
+            auto_cp=True,
+        )
+        return o, state.transpose(2, 3)
+
+
+class FlashInfer:
+    """FlashInfer's Hopper kernels; `use_cp` is its own argument."""
+
+    def __init__(self, cell, use_cp):
+        self.name = "FlashInfer CP" if use_cp else "FlashInfer"
+        need_plain(cell)
+        from flashinfer.gdn_prefill import chunk_gated_delta_rule
+
+        self.function = chunk_gated_delta_rule
+        self.use_cp = use_cp
+        self.longest = max(cell.lengths)
+
+    def buffers(self, x):
+        import torch
+
+        return {"output": torch.full_like(x["v"][0], float("nan")), "output_state": torch.empty_like(x["state"])}
+
+    def call(self, x, buffers):
+        self.function(
+            x["q"][0],
+            x["k"][0],
+            x["v"][0],
+            g=x["alpha"][0],
+            beta=x["beta"][0],
+            scale=x["q"].shape[3] ** -0.5,
+            initial_state=x["state"],
+            output_final_state=True,
+            cu_seqlens=x["starts64"],
+            use_cp=self.use_cp,
+            max_seqlen=self.longest,
+            **buffers,
+        )
+        return buffers["output"], buffers["output_state"]
+
+
+PEERS = {
+    "FLA": Fla,
+    "FlashQLA": FlashQla,
+    "FlashInfer": lambda cell: FlashInfer(cell, False),
+    "FlashInfer CP": lambda cell: FlashInfer(cell, True),
+}
+PACKAGES = {
+    "fla-core": "fla",
+    "flash-qla": "flash_qla",
+    "tilelang": "tilelang",
+    "flashinfer-python": "flashinfer",
+    "nvidia-cutlass-dsl": "cutlass",
+}
