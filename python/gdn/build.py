@@ -136,6 +136,8 @@ def recurrence(
     beta=False,
     erase_write=False,
     offsets=None,
+    slots=None,
+    S=None,
     state_layout="v_first",
     gate_dtype="f32",
     beta_dtype="f32",
@@ -147,8 +149,10 @@ def recurrence(
     """Module with one `gdn.recurrence`.
 
     gate: None, "head" ([B, T, Hv]) or "channel" ([B, T, Hv, K]); offsets: None, "i32"
-    or "i64", and then N counts the sequences (None: dynamic). Arguments in order: q, k,
-    v, gate, beta or erase and write, offsets, o, state.
+    or "i64", and then N counts the sequences (None: dynamic). slots: None, "i32" or
+    "i64", and then `state` is a pool of S entries (None: dynamic), of which sequence n
+    has number slots[n], or none if that is below 0. Arguments in order: q, k, v, gate,
+    beta or erase and write, offsets, slots, o, state.
     """
     _need_type("q, k, v, o", dtype, ELEMENT_TYPES)
     if gate not in (None, "head", "channel"):
@@ -173,10 +177,14 @@ def recurrence(
     optional(erase_write, "write", (B, T, Hv, V), beta_dtype, ELEMENT_TYPES)
     starts = None if N is None else N + 1
     optional(offsets, "offsets", (starts,), offsets, OFFSET_TYPES)
+    sequences = N if offsets else B
+    optional(slots, "slots", (sequences,), slots, OFFSET_TYPES)
+    if S is not None and not slots:
+        raise ValueError(f"S = {S} counts the entries of a pool, which needs slots")
     _need_type("state", state_dtype, ELEMENT_TYPES)
     f.destination("o", (B, T, Hv, V), dtype)
     matrix = (V, K) if state_layout == "v_first" else (K, V)
-    f.destination("state", (N if offsets else B, Hv) + matrix, state_dtype)
+    f.destination("state", (S if slots else sequences, Hv) + matrix, state_dtype)
     attributes = [
         "" if scale is None else f"scale = {real(scale)}",
         "" if state_layout == "v_first" else f"state_layout = #gdn.state_layout<{state_layout}>",

@@ -84,8 +84,8 @@ class Kernel:
         """Launches and returns what the function returns: one array, a tuple, or None.
 
         A result is the object passed as its destination. `workspaces` is a sequence with
-        one array, or None, for each buffer of the manifest. `validate` reads the argument
-        `offsets` back and checks it, which waits for the device.
+        one array, or None, for each buffer of the manifest. `validate` reads the arguments
+        `offsets` and `slots` back and checks them, which waits for the device.
         """
         call = self._bind(args, named, stream, workspaces)
         with self._driver.on(call.device):
@@ -195,13 +195,17 @@ class Kernel:
                     raise ValueError(f"argument '{argument.name}', which {self.name} writes, overlaps '{other.name}'")
 
     def _validate(self, call):
-        if "offsets" not in self._plan.names:
-            return
-        index = self._plan.names.index("offsets")
+        names = self._plan.names
+        if "offsets" in names:
+            check_offsets(self._integers(call, "offsets"), call.shapes[0][1])
+        if "slots" in names:
+            check_slots(self._integers(call, "slots"), call.shapes[names.index("state")][0])
+
+    def _integers(self, call, name):
+        index = self._plan.names.index(name)
         v, dtype = call.views[index], self._plan.arguments[index].dtype
         raw = self._driver.read(v.pointer, v.shape[0] * ITEM_SIZES[dtype], call.stream)
-        values = struct.unpack(f"<{v.shape[0]}{'i' if dtype == 'i32' else 'q'}", raw)
-        check_offsets(values, call.shapes[0][1])
+        return struct.unpack(f"<{v.shape[0]}{'i' if dtype == 'i32' else 'q'}", raw)
 
     # --- memory ---
 
@@ -358,3 +362,13 @@ def check_offsets(offsets, tokens):
             raise ValueError(f"offsets decrease from {offsets[i - 1]} to {offsets[i]} at entry {i}")
     if offsets[-1] != tokens:
         raise ValueError(f"offsets end at {offsets[-1]}, but there are {tokens} tokens")
+
+
+def check_slots(slots, entries):
+    """Raises ValueError unless every slot that is not negative is in the pool and occurs once."""
+    first = {}
+    for n, slot in enumerate(slots):
+        if slot >= entries:
+            raise ValueError(f"slot {slot} of sequence {n} is not in a pool of {entries} states")
+        if slot >= 0 and first.setdefault(slot, n) != n:
+            raise ValueError(f"sequences {first[slot]} and {n} have the same slot {slot}")

@@ -81,7 +81,7 @@ def _need(condition, message):
         raise ValueError(message)
 
 
-def _check_recurrence(q, k, v, gate, beta, erase, write, offsets, state, v_first):
+def _check_recurrence(q, k, v, gate, beta, erase, write, offsets, slots, state, v_first):
     _need(q.ndim == 4 and v.ndim == 4, f"q {q.shape} and v {v.shape} must have rank 4")
     _need(q.shape == k.shape, f"q {q.shape} and k {k.shape} must have one shape")
     batch, tokens, key_heads, key_size = q.shape
@@ -105,11 +105,28 @@ def _check_recurrence(q, k, v, gate, beta, erase, write, offsets, state, v_first
         check_offsets(offsets, tokens)
         sequences = len(offsets) - 1
     tail = (value_size, key_size) if v_first else (key_size, value_size)
-    expected = (sequences, heads) + tail
+    entries = sequences
+    if slots is not None:
+        _need(state is not None, "slots need a state, the pool")
+        entries = state.shape[0]
+        check_slots(slots, sequences, entries)
+    expected = (entries, heads) + tail
     _need(
         state is None or state.shape == expected, f"state has shape {getattr(state, 'shape', 0)}; expected {expected}"
     )
     return expected
+
+
+def check_slots(slots, sequences, entries):
+    """Raises ValueError unless each sequence has a slot of its own in a pool of `entries`, or one below 0."""
+    values = [int(x) for x in slots]
+    _need(len(values) == sequences, f"there are {len(values)} slots for {sequences} sequences")
+    taken = {}
+    for n, slot in enumerate(values):
+        _need(slot < entries, f"slot {slot} of sequence {n} is not in a pool of {entries} states")
+        _need(slot not in taken, f"sequences {taken.get(slot)} and {n} have the same slot {slot}")
+        if slot >= 0:
+            taken[slot] = n
 
 
 def check_offsets(offsets, tokens):
@@ -131,6 +148,7 @@ def recurrence(
     erase=None,
     write=None,
     offsets=None,
+    slots=None,
     state=None,
     scale=None,
     state_layout="v_first",
@@ -138,28 +156,38 @@ def recurrence(
     """o [B, T, Hv, V] and the final state of `gdn.recurrence`, in float64.
 
     Without `state` the initial state is zero. The final state has the layout of
-    `state_layout`: "v_first" [N, Hv, V, K] or "k_first" [N, Hv, K, V].
+    `state_layout`: "v_first" [N, Hv, V, K] or "k_first" [N, Hv, K, V]. With `slots` the
+    state is a pool, sequence n has entry slots[n]; below 0 it has none and its o is 0.
     """
     _need(state_layout in ("v_first", "k_first"), f"unknown state layout '{state_layout}'")
     v_first = state_layout == "v_first"
     q, k, v = (np.asarray(x) for x in (q, k, v))
     gate, beta, erase, write, state = (None if x is None else np.asarray(x) for x in (gate, beta, erase, write, state))
-    shape = _check_recurrence(q, k, v, gate, beta, erase, write, offsets, state, v_first)
+    shape = _check_recurrence(q, k, v, gate, beta, erase, write, offsets, slots, state, v_first)
     S = np.zeros(shape, F64) if state is None else state.astype(F64)
     if not v_first:
         S = np.ascontiguousarray(S.swapaxes(2, 3))
     if scale is None:
         scale = q.shape[3] ** -0.5
-    o = np.empty(v.shape, F64)
+    o = np.zeros(v.shape, F64)
     args = (q, k, v, gate, beta, erase, write)
-    if offsets is None:
+    if offsets is None and slots is None:
         _token_loop(*args, S, o, scale)
     else:
-        starts = [int(x) for x in offsets]
-        for n, (a, b) in enumerate(zip(starts, starts[1:])):
-            part = [None if x is None else x[:, a:b] for x in args]
-            _token_loop(*part, S[n : n + 1], o[:, a:b], scale)
+        for n, place in enumerate(_places(q, offsets)):
+            entry = n if slots is None else int(slots[n])
+            if entry >= 0:
+                part = [None if x is None else x[place] for x in args]
+                _token_loop(*part, S[entry : entry + 1], o[place], scale)
     return o, (S if v_first else np.ascontiguousarray(S.swapaxes(2, 3)))
+
+
+def _places(q, offsets):
+    """The batch and time of each sequence."""
+    if offsets is None:
+        return [(slice(b, b + 1), slice(None)) for b in range(q.shape[0])]
+    starts = [int(x) for x in offsets]
+    return [(slice(None), slice(a, b)) for a, b in zip(starts, starts[1:])]
 
 
 def _token_loop(q, k, v, gate, beta, erase, write, S, o, scale):

@@ -97,6 +97,9 @@ class Problem:
     dtype: str = "bf16"
     starts: tuple = None
     offsets: str = "i32"
+    slots: tuple = None
+    pool: int = None
+    slot_type: str = "i32"
     layout: str = "v_first"
     state_dtype: str = "f32"
     gate_dtype: str = "f32"
@@ -128,6 +131,8 @@ class Problem:
             N=self.sequences if self.static else None,
             dtype=self.dtype,
             offsets=self.offsets if self.starts else None,
+            slots=self.slot_type if self.slots else None,
+            S=self.pool if self.static else None,
             state_layout=self.layout,
             state_dtype=self.state_dtype,
             gate_dtype=self.gate_dtype,
@@ -176,7 +181,9 @@ def inputs(p, seed=0):
     if p.starts:
         x["offsets"] = torch.tensor(p.starts, dtype=torch_type(p.offsets)).to(DEVICE)
     matrix = (p.V, p.K) if p.layout == "v_first" else (p.K, p.V)
-    x["state"] = put(normal(p.sequences, p.Hv, *matrix), p.state_dtype)
+    if p.slots:
+        x["slots"] = torch.tensor(p.slots, dtype=torch_type(p.slot_type)).to(DEVICE)
+    x["state"] = put(normal(p.pool or p.sequences, p.Hv, *matrix), p.state_dtype)
     return x
 
 

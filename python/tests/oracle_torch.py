@@ -30,11 +30,14 @@ def recurrence(
     erase=None,
     write=None,
     offsets=None,
+    slots=None,
     state=None,
     scale=None,
     state_layout="v_first",
 ):
     """o and the final state in float64, on the device of q; arguments as gdn.reference.recurrence."""
+    if slots is not None:
+        return _in_pool((q, k, v, gate, beta, erase, write, offsets), slots.long(), state, scale, state_layout)
     inputs = [q, k, v, gate, beta, erase, write]
     if offsets is not None:
         starts = offsets.tolist()
@@ -52,6 +55,21 @@ def recurrence(
     if offsets is not None:
         o = torch.cat([o[n : n + 1, : b - a] for n, (a, b) in enumerate(zip(starts, starts[1:]))], dim=1)
     return o, (S.transpose(2, 3) if state_layout == "k_first" else S)
+
+
+def _in_pool(operands, slots, pool, scale, state_layout):
+    """Runs on the entries that the slots name; a sequence without one gives zeros."""
+    q, offsets = operands[0], operands[-1]
+    o, final = recurrence(*operands, state=pool[slots.clamp(min=0)], scale=scale, state_layout=state_layout)
+    pool = pool.to(F64).clone()
+    live = slots >= 0
+    pool[slots[live]] = final[live]
+    if offsets is None:
+        o[~live] = 0
+    else:
+        lengths = offsets.diff()
+        o[:, ~live.repeat_interleave(lengths.to(live.device), output_size=q.shape[1])] = 0
+    return o, pool
 
 
 def _token_loop(q, k, v, gate, beta, erase, write, S, scale):

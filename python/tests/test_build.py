@@ -25,6 +25,8 @@ FORMS = {
     "dynamic": {"B": None, "T": None},
     "packed": {"B": 1, "T": None, "offsets": "i32"},
     "packed_static": {"B": 1, "T": 69, "N": 5, "offsets": "i64", "state_layout": "k_first"},
+    "pool": {"B": None, "T": 1, "slots": "i32"},
+    "pool_packed": {"B": 1, "T": None, "offsets": "i32", "slots": "i64", "S": 40},
     "typed": {"B": 1, "T": 8, "dtype": "f16", "gate_dtype": "f16", "beta_dtype": "f16", "state_dtype": "f16"},
     "tuned": {"B": 1, "T": 8, "scale": 1e-5, "schedule": build.schedule("split", 32, 16, 2)},
 }
@@ -98,6 +100,8 @@ def test_example_is_what_the_builder_writes():
         ({"dtype": "f64"}, "q, k, v, o cannot have element type 'f64'"),
         ({"gate": "head", "gate_dtype": "i32"}, "gate cannot have element type 'i32'"),
         ({"offsets": "i16"}, "offsets cannot have element type 'i16'"),
+        ({"slots": "f32"}, "slots cannot have element type 'f32'"),
+        ({"S": 4}, "S = 4 counts the entries of a pool, which needs slots"),
         ({"state_dtype": "f8"}, "state cannot have element type 'f8'"),
         ({"name": "a b"}, "'a b' is no function name"),
     ],

@@ -39,6 +39,16 @@ FORMS = {
     "step": dict(T=3, K=24, V=20, phases="step", B=2),
     "step_k": dict(T=3, K=20, V=24, phases="step", state_layout="k_first", state_dtype="bf16"),
     "step_packed": dict(T=9, K=64, V=8, phases="step", offsets=(0, 1, 1, 6, 9), dynamic=True),
+    "pool": dict(T=35, K=16, V=24, chunk=16, B=3, slots=(4, -1, 0), pool=6),
+    "pool_packed": dict(
+        T=70, K=24, V=16, chunk=32, offsets=(0, 33, 33, 40, 70), slots=(2, 5, -7, 0), pool=7, dynamic=True, slot_type="i64"
+    ),
+    "pool_k": dict(T=5, K=16, V=16, chunk=16, B=2, slots=(-1, 1), pool=2, state_layout="k_first", state_dtype="bf16"),
+    "step_pool": dict(T=1, K=24, V=20, phases="step", B=4, slots=(3, -1, 8, 0), pool=9, dynamic=True),
+    "step_pool_k": dict(T=2, K=20, V=24, phases="step", B=2, slots=(1, -1), pool=3, state_layout="k_first"),
+    "step_pool_packed": dict(
+        T=9, K=64, V=8, phases="step", offsets=(0, 1, 1, 6, 9), slots=(1, 0, -1, 3), pool=4, state_dtype="bf16", slot_type="i64"
+    ),
 }
 HQK, HV = 2, 4
 
@@ -67,6 +77,8 @@ def function(path, model, form_name, dtype):
         form["V"],
         N=None if dynamic or offsets is None else len(offsets) - 1,
         offsets=None if offsets is None else "i32",
+        slots=form.get("slot_type", "i32") if "slots" in form else None,
+        S=None if dynamic else form.get("pool"),
         dtype=dtype,
         state_dtype=form.get("state_dtype", "f32"),
         state_layout=form.get("state_layout", "v_first"),
@@ -113,13 +125,28 @@ def inputs(model, form, dtype, seed):
     if form.get("offsets"):
         x["offsets"] = store(form["offsets"], "i32")
     N = len(form["offsets"]) - 1 if form.get("offsets") else B
+    if "slots" in form:
+        x["slots"] = store(form["slots"], form.get("slot_type", "i32"))
+        N = form["pool"]
+        for n, place in enumerate(places(form)):
+            if form["slots"][n] < 0:  # Padding: nothing of it may reach a result.
+                for name in set(x) - {"offsets", "slots"}:
+                    x[name][place] = store(np.nan, dtype if name in "qkv" else "f32")
     matrix = (K, V) if form.get("state_layout") == "k_first" else (V, K)
     x["state"] = store(rng.standard_normal((N, HV) + matrix), form.get("state_dtype", "f32"))
     return x
 
 
+def places(form):
+    """Batch and time of each sequence."""
+    if form.get("offsets"):
+        return [(0, slice(a, b)) for a, b in zip(form["offsets"], form["offsets"][1:])]
+    return [(b, slice(None)) for b in range(form.get("B", 1))]
+
+
 def expected(form, dtype, x):
     types = {"q": dtype, "k": dtype, "v": dtype, "state": form.get("state_dtype", "f32"), "offsets": "i32"}
+    types["slots"] = form.get("slot_type", "i32")
     values = {key: read(value, types.get(key, "f32")) for key, value in x.items()}
     return reference.recurrence(**values, state_layout=form.get("state_layout", "v_first"))
 
@@ -163,6 +190,25 @@ def test_empty_sequences_keep_their_state(path):
     for n, length in enumerate(lengths):
         same = np.array_equal(state[n], x["state"][n])
         assert same == (length == 0), f"sequence {n} of length {length}"
+
+
+@pytest.mark.parametrize("state_dtype", ("f32", "bf16"))
+@pytest.mark.parametrize("path", PATHS)
+def test_pool_keeps_what_no_slot_names(path, state_dtype):
+    """All other entries bit by bit, and zeros for o of a sequence without a slot."""
+    names = [form for form in FORMS if "pool" in FORMS[form] and FORMS[form].get("state_dtype", "f32") == state_dtype]
+    for form_name in names:
+        form = FORMS[form_name]
+        x = inputs("gated_delta", form, "bf16", seed=2)
+        operands = {key: value.copy() for key, value in x.items()}
+        o = store(np.full(operands["v"].shape, np.nan, np.float32), "bf16")
+        state = operands.pop("state")
+        library(path, "gated_delta", "bf16")(name("gated_delta", form_name), [*operands.values(), o, state])
+        changed = {s for s in range(form["pool"]) if not np.array_equal(state[s], x["state"][s])}
+        lengths = [np.zeros(form["T"])[place[1]].size for place in places(form)]
+        assert changed == {slot for slot, length in zip(form["slots"], lengths) if slot >= 0 and length}, form_name
+        for slot, place in zip(form["slots"], places(form)):
+            assert slot >= 0 or not np.any(o[place] & 0x7FFF), f"o of a sequence without a slot, {form_name}"
 
 
 def test_forms_are_named_apart():

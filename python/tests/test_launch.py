@@ -375,6 +375,29 @@ def test_validate_reads_the_offsets(fake):
     assert len(fake.launches) == 2
 
 
+def test_validate_reads_the_slots(fake):
+    declared = [
+        *MANIFEST["arguments"],
+        {"name": "slots", "dtype": "i64", "shape": [None]},
+        {"name": "state", "dtype": "f32", "shape": [None, 4]},
+    ]
+    k, values = kernel(fake, arguments=declared), arguments(fake)
+    values["slots"] = arrays.DeviceArray((3,), "i64", 0, fake)
+    values["state"] = arrays.DeviceArray((5, 4), "f32", 0, fake)
+    for slots, message in (
+        ((4, -1, -1), None),
+        ((5, -1, 0), "slot 5 of sequence 0 is not in a pool of 5 states"),
+        ((1, 3, 1), "sequences 0 and 2 have the same slot 1"),
+    ):
+        fake.write(values["slots"].pointer, struct.pack("<3q", *slots), 0)
+        if message is None:
+            k(**values, validate=True)
+            continue
+        with pytest.raises(ValueError, match=message):
+            k(**values, validate=True)
+    assert len(fake.launches) == 2
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -110,6 +110,26 @@ def test_offsets_are_separate_runs(model):
             assert np.array_equal(S[n], state[n])
 
 
+@pytest.mark.parametrize("starts", (None, [0, 0, 3, 9]))
+def test_slots_name_entries_of_a_pool(starts):
+    x = inputs("kda", B=3 if starts is None else 1, T=9)
+    slots = [4, -1, 0] if starts is None else [1, -1, 3]
+    pool = x["state"] = np.random.default_rng(1).normal(size=(5, 4, 5, 6))
+    o, S = ref.recurrence(**x, offsets=starts, slots=slots)
+    for n, slot in enumerate(slots):
+        place = (slice(n, n + 1),) if starts is None else (slice(None), slice(starts[n], starts[n + 1]))
+        if slot < 0:
+            assert not o[place].any()
+            continue
+        part = {name: value if name == "state" else value[place] for name, value in x.items()}
+        part["state"] = pool[slot : slot + 1]
+        o_n, S_n = ref.recurrence(**part)
+        assert np.array_equal(o[place], o_n)
+        assert np.array_equal(S[slot : slot + 1], S_n)
+    for entry in set(range(5)) - set(slots):
+        assert np.array_equal(S[entry], pool[entry])
+
+
 def test_split_in_time():
     x = inputs("kda", T=10)
     o, S = ref.recurrence(**x)
@@ -439,3 +459,21 @@ def test_bad_offsets(offsets, message):
     x = inputs("delta", B=2)
     with pytest.raises(ValueError, match="B = 1, but B = 2"):
         ref.recurrence(**x, offsets=[0, 11])
+
+
+@pytest.mark.parametrize(
+    ("slots", "message"),
+    [
+        ([0], "1 slots for 2 sequences"),
+        ([0, 3], "slot 3 of sequence 1 is not in a pool of 3 states"),
+        ([2, 2], "sequences 0 and 1 have the same slot 2"),
+    ],
+)
+def test_bad_slots(slots, message):
+    x = inputs("delta", B=2)
+    x["state"] = np.zeros((3, *x["state"].shape[1:]))
+    with pytest.raises(ValueError, match=message):
+        ref.recurrence(**x, slots=slots)
+    x.pop("state")
+    with pytest.raises(ValueError, match="slots need a state"):
+        ref.recurrence(**x, slots=[0, 1])

@@ -180,6 +180,17 @@ Value LoopEmitter::select(Value condition, function_ref<Value()> ifTrue,
   return branch.getResult(0);
 }
 
+void LoopEmitter::branch(Value condition, function_ref<void()> ifTrue,
+                         function_ref<void()> ifFalse) {
+  auto branch = scf::IfOp::create(builder, loc, condition,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(branch.thenBlock());
+  ifTrue();
+  builder.setInsertionPointToStart(branch.elseBlock());
+  ifFalse();
+}
+
 TokenRange mlir::gdn::getTokenRange(LoopEmitter &emit, Value sequence,
                                     Value batched, Value offsets) {
   if (!offsets)

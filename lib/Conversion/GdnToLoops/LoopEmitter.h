@@ -46,7 +46,7 @@ public:
 
   Value load(Value memref, ValueRange indices);
   void store(Value value, Value memref, ValueRange indices);
-  /// Element `i` of offsets, as index.
+  /// Element `i` of offsets or slots, as index.
   Value loadOffset(Value offsets, Value i);
 
   /// A local float32 buffer; release it with `free`.
@@ -61,6 +61,8 @@ public:
                 function_ref<void(ValueRange)> body);
   Value select(Value condition, function_ref<Value()> ifTrue,
                function_ref<Value()> ifFalse);
+  void branch(Value condition, function_ref<void()> ifTrue,
+              function_ref<void()> ifFalse);
 
 private:
   void loopOver(Value memref, int64_t dim, int64_t last,

@@ -23,7 +23,9 @@ public:
   void emitAll();
 
 private:
-  void copyState(Value sequence, Value head, bool in);
+  void copyState(Value entry, Value head, bool in);
+  void emitSequence(Value sequence, Value entry, Value head);
+  void emitZeros(Value sequence, Value head);
   void emitToken(Value row, Value token, Value head);
   void emitDecay(Value row, Value token, Value head);
   Value emitCorrection(ValueRange bth, ValueRange keyAt, Value i);
@@ -39,11 +41,11 @@ private:
 } // namespace
 
 // Copies the state of one head into the local buffer, or back.
-void RecurrenceLoops::copyState(Value sequence, Value head, bool in) {
+void RecurrenceLoops::copyState(Value entry, Value head, bool in) {
   emit.loop(zero, valueSize, [&](Value i) {
     emit.loop(zero, keySize, [&](Value c) {
       SmallVector<Value> local{i, c};
-      SmallVector<Value> global{sequence, head, i, c};
+      SmallVector<Value> global{entry, head, i, c};
       if (op.isKFirst())
         std::swap(global[2], global[3]);
       if (in)
@@ -111,18 +113,40 @@ void RecurrenceLoops::emitToken(Value row, Value token, Value head) {
   });
 }
 
+void RecurrenceLoops::emitSequence(Value sequence, Value entry, Value head) {
+  copyState(entry, head, /*in=*/true);
+  auto [row, first, end] =
+      getTokenRange(emit, sequence, op.getQ(), op.getOffsets());
+  emit.loop(first, end,
+            [&, row = row](Value token) { emitToken(row, token, head); });
+  copyState(entry, head, /*in=*/false);
+}
+
+// o of a sequence without a state.
+void RecurrenceLoops::emitZeros(Value sequence, Value head) {
+  auto [row, first, end] =
+      getTokenRange(emit, sequence, op.getQ(), op.getOffsets());
+  emit.loop(first, end, [&, row = row](Value token) {
+    emit.loop(zero, valueSize, [&](Value i) {
+      emit.store(emit.constant(0.0), op.getOut(), {row, token, head, i});
+    });
+  });
+}
+
 void RecurrenceLoops::emitAll() {
   state = emit.allocate({op.getValueSize(), op.getKeySize()});
   if (op.getGate())
     decay = emit.allocate({op.getKeySize()});
-  emit.loopOver(op.getState(), 0, 2, [&](ValueRange sequenceAndHead) {
-    Value sequence = sequenceAndHead[0], head = sequenceAndHead[1];
-    copyState(sequence, head, /*in=*/true);
-    auto [row, first, end] =
-        getTokenRange(emit, sequence, op.getQ(), op.getOffsets());
-    emit.loop(first, end,
-              [&, row = row](Value token) { emitToken(row, token, head); });
-    copyState(sequence, head, /*in=*/false);
+  Value sequences = emit.size(op.getSlots() ? op.getSlots() : op.getState(), 0);
+  emit.loop(zero, sequences, [&](Value sequence) {
+    emit.loop(zero, emit.index(op.getNumValueHeads()), [&](Value head) {
+      if (!op.getSlots())
+        return emitSequence(sequence, sequence, head);
+      Value entry = emit.loadOffset(op.getSlots(), sequence);
+      emit.branch(
+          emit.isLess(entry, zero), [&] { emitZeros(sequence, head); },
+          [&] { emitSequence(sequence, entry, head); });
+    });
   });
   emit.free(state);
   if (decay)

@@ -67,7 +67,8 @@ FailureOr<RecurrencePlan> mlir::gdn::planRecurrence(RecurrenceOp op) {
 
   ImplicitLocOpBuilder b(op.getLoc(), op);
   plan.length = b.createOrFold<memref::DimOp>(op.getQ(), 1);
-  plan.sequences = b.createOrFold<memref::DimOp>(op.getState(), 0);
+  plan.sequences = b.createOrFold<memref::DimOp>(
+      op.getSlots() ? op.getSlots() : op.getState(), 0);
   for (auto [flat, value] : {std::pair<Value *, Value>{&plan.q, op.getQ()},
                              {&plan.k, op.getK()},
                              {&plan.v, op.getV()},
@@ -78,6 +79,7 @@ FailureOr<RecurrencePlan> mlir::gdn::planRecurrence(RecurrenceOp op) {
                              {&plan.out, op.getOut()}})
     *flat = flattenBatchAndTime(b, value);
   plan.offsets = op.getOffsets();
+  plan.entries = op.getSlots();
   plan.state = op.getState();
   return plan;
 }

@@ -35,7 +35,7 @@ struct RecurrencePlan {
   int64_t inverseParts;
 
   /// \name Host values
-  Value q, k, v, gate, beta, erase, write, offsets, out, state;
+  Value q, k, v, gate, beta, erase, write, offsets, entries, out, state;
   Value length, sequences;
   /// [slots, Hv, parts, C, C]: T; [slots, Hv, C, C]: P; [slots, Hv, C]: sums of
   /// the log2 gates.
@@ -47,6 +47,8 @@ struct RecurrencePlan {
   /// Number of slots.
   Value slots;
 
+  /// The op's `slots`, the pool's entry of each sequence, are `entries` here:
+  /// slots are those of chunks.
   SequencesOf getSequences() const {
     return {offsets, length, sequences, chunk};
   }

@@ -44,6 +44,7 @@ private:
   Value buildChunk(Value state);
   Value newValues(Value stateOperand, Value grown);
   Access stateAccess();
+  void storeZeros(const Sequence &sequence, Value chunks);
 
   RecurrencePlan &plan;
   int64_t c, kp, vb;
@@ -51,12 +52,13 @@ private:
   SequenceMap sequences;
   // Arguments.
   Value q, key, v, write, inverse, scores, gates, decayedQ, decayedK, restK,
-      decay, out, state;
+      decay, out, entries, state;
   // Shared tiles.
   Value qTile, kTile, restTile, vTile, writeTile, scoreTile, gateTile, outTile;
   SmallVector<Value> inverseTiles;
   // The block and the chunk.
   Value n, head, keyHead, firstValue, valuesLeft;
+  StateEntry entry;
   Value slot, row, rows;
 };
 
@@ -77,6 +79,7 @@ void ScanKernel::addArguments() {
   restK = k.argument(plan.restK);
   decay = k.argument(plan.decay);
   out = k.argument(plan.out);
+  entries = k.argument(plan.entries);
   state = k.argument(plan.state);
 }
 
@@ -187,9 +190,28 @@ Value ScanKernel::buildChunk(Value stateValue) {
 
 Access ScanKernel::stateAccess() {
   Value zero = k.index(0), keySize = k.index(plan.keySize);
+  Value values = entry.bound(k, valuesLeft);
   if (plan.isKFirst)
-    return {state, {n, head, zero, firstValue}, {3, 2}, {valuesLeft, keySize}};
-  return {state, {n, head, firstValue, zero}, {2, 3}, {valuesLeft, keySize}};
+    return {state,
+            {entry.index, head, zero, firstValue},
+            {3, 2},
+            {values, keySize}};
+  return {
+      state, {entry.index, head, firstValue, zero}, {2, 3}, {values, keySize}};
+}
+
+// o of a sequence without a state. Rare, so straight from registers.
+void ScanKernel::storeZeros(const Sequence &sequence, Value chunks) {
+  Value count = arith::SelectOp::create(k, entry.isLive, k.index(0), chunks);
+  auto loop = scf::ForOp::create(k, k.index(0), count, k.index(1));
+  OpBuilder::InsertionGuard guard(k);
+  k.setInsertionPointToStart(loop.getBody());
+  Value start = k.mul(loop.getInductionVar(), k.index(c));
+  Value zeros = k.convert(k.broadcast(k.constant(0.0), {vb, c}), plan.type);
+  k.store(zeros, {out,
+                  {k.add(sequence.firstRow, start), head, firstValue},
+                  {2, 0},
+                  {valuesLeft, k.sub(sequence.length, start)}});
 }
 
 void ScanKernel::build() {
@@ -203,12 +225,15 @@ void ScanKernel::build() {
   firstValue = k.mul(blockOfHead, k.index(vb));
   valuesLeft = k.sub(k.index(plan.valueSize), firstValue);
   Sequence sequence = sequences.at(n);
+  entry = StateEntry::get(k, entries, n);
   allocateTiles();
 
   Value initial = k.loadF32(stateAccess(), {vb, kp});
   Value chunks = k.ceilDiv(sequence.length, k.index(c));
-  auto loop = scf::ForOp::create(k, k.index(0), chunks, k.index(1),
-                                 ValueRange{initial});
+  if (entries)
+    storeZeros(sequence, chunks);
+  auto loop = scf::ForOp::create(k, k.index(0), entry.bound(k, chunks),
+                                 k.index(1), ValueRange{initial});
   if (plan.stages > 1)
     loop->setAttr("gdn_tile.stages", k.getI64IntegerAttr(plan.stages));
   {

@@ -24,6 +24,22 @@ Value SequencesOf::countSlots(ImplicitLocOpBuilder &host) const {
   return host.createOrFold<arith::MulIOp>(sequences, perSequence);
 }
 
+StateEntry StateEntry::get(KernelBuilder &k, Value entries, Value n) {
+  if (!entries)
+    return {n, Value()};
+  Value zero = k.index(0);
+  Value entry = k.loadIndex(entries, n);
+  Value isLive =
+      k.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::sge, entry, zero);
+  return {k.createOrFold<arith::MaxSIOp>(entry, zero), isLive};
+}
+
+Value StateEntry::bound(KernelBuilder &k, Value count) const {
+  if (!isLive)
+    return count;
+  return arith::SelectOp::create(k, isLive, count, k.index(0));
+}
+
 SequenceMap::SequenceMap(KernelBuilder &k, const SequencesOf &of)
     : k(k), chunk(of.chunk) {
   if (of.offsets) {

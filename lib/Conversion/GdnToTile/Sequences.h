@@ -39,6 +39,18 @@ struct Chunk {
   Value row, left;
 };
 
+/// Where the state of a sequence lies: entry `index` of it, if `isLive` (null:
+/// always).
+struct StateEntry {
+  Value index, isLive;
+
+  /// The entry of sequence `n`, given the kernel's argument of entries or null.
+  static StateEntry get(KernelBuilder &k, Value entries, Value n);
+
+  /// `count` elements of it, none if there is no state.
+  Value bound(KernelBuilder &k, Value count) const;
+};
+
 class SequenceMap {
 public:
   /// Adds the arguments that it needs to the kernel.

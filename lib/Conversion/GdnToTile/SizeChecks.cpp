@@ -59,12 +59,12 @@ public:
         sameSize(operand, dim, other, dim);
   }
 
-  /// One sequence per state: N of `state` is B of `batched`, or with offsets
+  /// N, the first size of `perSequence`, is B of `batched`, or with offsets
   /// their number, and then B is 1.
-  void sequences(Operand state, Value offsets, Operand batched) {
+  void sequences(Operand perSequence, Value offsets, Operand batched) {
     if (!offsets)
-      return sameSize(state, 0, batched, 0);
-    sameSize(state, 0, {"offsets", offsets}, 0, /*less=*/1);
+      return sameSize(perSequence, 0, batched, 0);
+    sameSize(perSequence, 0, {"offsets", offsets}, 0, /*less=*/1);
     if (cast<MemRefType>(batched.value.getType()).isDynamicDim(0))
       require(size(batched.value, 0), arith::ConstantIndexOp::create(b, 1),
               ("B of '" + batched.name + "' must be 1 with 'offsets'").str());
@@ -104,7 +104,11 @@ static void checkRecurrence(RecurrenceOp op) {
                    {"write", op.getWrite()},
                    {"out", op.getOut()}},
                   {0, 1}, q);
-  check.sequences({"state", op.getState()}, op.getOffsets(), q);
+  // A pool of slots has any number of entries.
+  Operand perSequence{"state", op.getState()};
+  if (op.getSlots())
+    perSequence = {"slots", op.getSlots()};
+  check.sequences(perSequence, op.getOffsets(), q);
 }
 
 static void checkShortConv(ShortConvOp op) {

@@ -74,6 +74,8 @@ public:
 
 private:
   void addArguments();
+  void buildTokens(const Sequence &sequence);
+  void storeZeros(const Sequence &sequence);
   Value buildToken(Value state, Value row);
   Value decayed(Value state, Value row);
   Access stateAccess();
@@ -100,8 +102,9 @@ private:
   StepShape shape;
   KernelBuilder k;
   SequenceMap sequences;
-  Value q, key, v, gate, beta, erase, write, out, state;
-  Value n, head, keyHead, firstValue, valuesLeft;
+  Value q, key, v, gate, beta, erase, write, out, entries, state;
+  Value head, keyHead, firstValue, valuesLeft;
+  StateEntry entry;
 };
 
 } // namespace
@@ -115,14 +118,21 @@ void StepKernel::addArguments() {
   erase = k.argument(plan.erase);
   write = k.argument(plan.write);
   out = k.argument(plan.out);
+  entries = k.argument(plan.entries);
   state = k.argument(plan.state);
 }
 
 Access StepKernel::stateAccess() {
   Value zero = k.index(0), keySize = k.index(plan.keySize);
   if (plan.isKFirst)
-    return {state, {n, head, zero, firstValue}, {2, 3}, {keySize, valuesLeft}};
-  return {state, {n, head, firstValue, zero}, {2, 3}, {valuesLeft, keySize}};
+    return {state,
+            {entry.index, head, zero, firstValue},
+            {2, 3},
+            {keySize, valuesLeft}};
+  return {state,
+          {entry.index, head, firstValue, zero},
+          {2, 3},
+          {valuesLeft, keySize}};
 }
 
 Value StepKernel::decayed(Value stateValue, Value row) {
@@ -155,18 +165,7 @@ Value StepKernel::buildToken(Value stateValue, Value row) {
   return stateValue;
 }
 
-void StepKernel::build() {
-  addArguments();
-  int64_t blocks = llvm::divideCeil(plan.valueSize, shape.values);
-  Value rest = k.div(k.blockId(), k.index(blocks));
-  head = k.rem(rest, k.index(plan.valueHeads));
-  n = k.div(rest, k.index(plan.valueHeads));
-  keyHead = k.div(head, k.index(plan.group));
-  firstValue =
-      k.mul(k.rem(k.blockId(), k.index(blocks)), k.index(shape.values));
-  valuesLeft = k.sub(k.index(plan.valueSize), firstValue);
-  Sequence sequence = sequences.at(n);
-
+void StepKernel::buildTokens(const Sequence &sequence) {
   Shape2 stateShape = plan.isKFirst ? Shape2{shape.keys, shape.values}
                                     : Shape2{shape.values, shape.keys};
   Value initial = k.loadF32(stateAccess(), stateShape);
@@ -181,6 +180,42 @@ void StepKernel::build() {
   }
   Type stateType = cast<MemRefType>(state.getType()).getElementType();
   k.store(k.convert(loop.getResult(0), stateType), stateAccess());
+}
+
+// o of a sequence without a state.
+void StepKernel::storeZeros(const Sequence &sequence) {
+  auto loop = scf::ForOp::create(k, k.index(0), sequence.length, k.index(1));
+  OpBuilder::InsertionGuard guard(k);
+  k.setInsertionPointToStart(loop.getBody());
+  Value row = k.add(sequence.firstRow, loop.getInductionVar());
+  Value zeros =
+      k.convert(k.broadcast(k.constant(0.0), valueShape()), plan.type);
+  k.store(zeros, valueAccess(out, row));
+}
+
+void StepKernel::build() {
+  addArguments();
+  int64_t blocks = llvm::divideCeil(plan.valueSize, shape.values);
+  Value rest = k.div(k.blockId(), k.index(blocks));
+  head = k.rem(rest, k.index(plan.valueHeads));
+  Value n = k.div(rest, k.index(plan.valueHeads));
+  keyHead = k.div(head, k.index(plan.group));
+  firstValue =
+      k.mul(k.rem(k.blockId(), k.index(blocks)), k.index(shape.values));
+  valuesLeft = k.sub(k.index(plan.valueSize), firstValue);
+  Sequence sequence = sequences.at(n);
+
+  entry = StateEntry::get(k, entries, n);
+  if (entry.isLive) {
+    auto branch = scf::IfOp::create(k, entry.isLive, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(k);
+    k.setInsertionPointToStart(branch.thenBlock());
+    buildTokens(sequence);
+    k.setInsertionPointToStart(branch.elseBlock());
+    storeZeros(sequence);
+  } else {
+    buildTokens(sequence);
+  }
 
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
   Value perSequence =

@@ -41,9 +41,12 @@ MODELS = {
 class Recurrence:
     """One gdn.recurrence; `dynamic` leaves B and T open in the IR."""
 
-    def __init__(self, model, B, T, Hqk, Hv, K, V, dtype="bf16", dynamic=True, starts=None, layout="v_first"):
+    def __init__(
+        self, model, B, T, Hqk, Hv, K, V, dtype="bf16", dynamic=True, starts=None, layout="v_first", slots=None, pool=None
+    ):
         self.model, self.sizes, self.dtype = MODELS[model], (B, T, Hqk, Hv, K, V), dtype
         self.dynamic, self.starts, self.layout = dynamic, starts, layout
+        self.slots, self.pool = slots, pool
 
     def text(self):
         B, T, *rest = self.sizes
@@ -54,6 +57,7 @@ class Recurrence:
             **self.model,
             dtype=self.dtype,
             offsets="i32" if self.starts else None,
+            slots="i32" if self.slots else None,
             state_layout=self.layout,
         )
 
@@ -70,7 +74,9 @@ class Recurrence:
         if self.starts:
             x["offsets"] = np.array(self.starts, np.int32)
         matrix = (K, V) if self.layout == "k_first" else (V, K)
-        x["state"] = normal(len(self.starts) - 1 if self.starts else B, Hv, *matrix)
+        if self.slots:
+            x["slots"] = np.array(self.slots, np.int32)
+        x["state"] = normal(self.pool or (len(self.starts) - 1 if self.starts else B), Hv, *matrix)
         return x
 
     def expected(self, x):
@@ -142,6 +148,10 @@ def runs():
     for model in ("gated_delta", "kda"):
         cases[f"{model}_packed"] = Recurrence(model, 1, 70, 1, 2, 32, 48, starts=(0, 0, 5, 70, 70), layout="k_first")
         cases[f"{model}_f32"] = Recurrence(model, 1, 40, 1, 1, 32, 32, dtype="f32")
+    for name, tokens in (("chunks", 33), ("step", 2)):
+        cases[f"pool_{name}"] = Recurrence(
+            "gated_delta", 3, tokens, 1, 2, 64, 32, dynamic=tokens > 8, slots=(3, -1, 0), pool=4
+        )
     cases["wide"] = Recurrence("gated_delta", 1, 70, 1, 1, 128, 128, dtype="f16")
     cases["odd_sizes"] = Recurrence("gated_delta", 1, 33, 1, 1, 60, 20)
     cases.update(layer=Layer(), conv=Conv(), norm=Norm())
@@ -149,6 +159,7 @@ def runs():
 
 
 # Arguments that have the element type of the case; all others are float32.
+INTEGERS = ("offsets", "slots")
 TYPED = ("q", "k", "v", "o", "x", "z", "y")
 
 
@@ -156,13 +167,13 @@ def rounded_inputs(case):
     rng = np.random.default_rng(0)
     x = case.inputs(lambda *shape: rng.normal(size=shape))
     for name in x:
-        if name != "offsets":
+        if name not in INTEGERS:
             x[name] = ref.rounded(x[name], case.dtype if name in TYPED else "f32")
     return x
 
 
 def on_device(name, value, dtype):
-    if name == "offsets":
+    if name in INTEGERS:
         return DeviceArray.from_bytes(value, value.shape, "i32")
     dtype = dtype if name in TYPED else "f32"
     raw = {"bf16": ref.to_bf16_bits, "f16": np.float16, "f32": np.float32}[dtype](value)

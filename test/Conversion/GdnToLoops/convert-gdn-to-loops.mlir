@@ -133,3 +133,30 @@ func.func @tensors(%x: tensor<8xf32>) -> tensor<8xf32> {
   %0 = gdn.cumsum ins(%x : tensor<8xf32>) outs(%x : tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
+
+// -----
+
+// A pool: the entry that the slot names, or zeros for o.
+
+// CHECK-LABEL: func @pool
+// CHECK-SAME: (%[[Q:.*]]: memref<?x2x1x4xf32>, %[[O:.*]]: memref<?x2x1x4xf32>, %[[AT:.*]]: memref<?xi64>, %[[S:.*]]: memref<?x1x4x4xf32>)
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK: %[[N:.*]] = memref.dim %[[AT]], %[[C0]]
+// CHECK: scf.for %[[SEQ:.*]] = %[[C0]] to %[[N]]
+// CHECK: %[[SLOT64:.*]] = memref.load %[[AT]][%[[SEQ]]]
+// CHECK: %[[SLOT:.*]] = arith.index_cast %[[SLOT64]] : i64 to index
+// CHECK: %[[NONE:.*]] = arith.cmpi slt, %[[SLOT]], %[[C0]]
+// CHECK: scf.if %[[NONE]] {
+// CHECK-NOT: memref.load
+// CHECK: memref.store %[[ZERO]], %[[O]][%[[SEQ]],
+// CHECK: } else {
+// CHECK: memref.load %[[S]][%[[SLOT]],
+// CHECK: memref.load %[[Q]][%[[SEQ]],
+// CHECK: memref.store %{{.*}}, %[[O]][%[[SEQ]],
+// CHECK: memref.store %{{.*}}, %[[S]][%[[SLOT]],
+func.func @pool(%q: memref<?x2x1x4xf32>, %o: memref<?x2x1x4xf32>, %at: memref<?xi64>, %s: memref<?x1x4x4xf32>) {
+  gdn.recurrence ins(%q, %q, %q : memref<?x2x1x4xf32>, memref<?x2x1x4xf32>, memref<?x2x1x4xf32>)
+      slots(%at : memref<?xi64>) outs(%o, %s : memref<?x2x1x4xf32>, memref<?x1x4x4xf32>)
+  return
+}

@@ -253,6 +253,59 @@ func.func @key_size(%q: memref<1x4x1x272xf32>, %s: memref<1x1x272x272xf32>) {
 
 // -----
 
+// A pool of states, step: all of a block's work is behind the test of its slot.
+
+// CHECK-LABEL: func @pool_step_step
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK: %[[SLOT32:.*]] = memref.load %{{.*}} : memref<?xi32>
+// CHECK: %[[SLOT:.*]] = arith.index_cast %[[SLOT32]]
+// CHECK: %[[LIVE:.*]] = arith.cmpi sge, %[[SLOT]], %[[C0]]
+// CHECK: %[[ENTRY:.*]] = arith.maxsi %[[SLOT]], %[[C0]]
+// CHECK: scf.if %[[LIVE]] {
+// CHECK:   gdn_tile.load %{{.*}}[%[[ENTRY]], {{.*}} : memref<?x2x16x16xf32>
+// CHECK:   gdn_tile.store %{{.*}}[%[[ENTRY]], {{.*}} memref<?x2x16x16xf32>
+// CHECK: } else {
+// CHECK-NOT: gdn_tile.load
+// CHECK:   gdn_tile.store %{{.*}} : vector<8x1xbf16>, memref<?x2x16xbf16>
+// CHECK-LABEL: func @pool_step(
+// CHECK: cf.assert %{{.*}}, "size of dimension 0 of 'slots' must be that of dimension 0 of 'q'"
+// CHECK-NOT: cf.assert {{.*}} 'state'
+// CHECK: gdn_tile.launch @pool_step_step
+func.func @pool_step(%q: memref<?x1x1x16xbf16>, %v: memref<?x1x2x16xbf16>, %at: memref<?xi32>, %s: memref<?x2x16x16xf32>) {
+  gdn.recurrence ins(%q, %q, %v : memref<?x1x1x16xbf16>, memref<?x1x1x16xbf16>, memref<?x1x2x16xbf16>)
+      slots(%at : memref<?xi32>) outs(%v, %s : memref<?x1x2x16xbf16>, memref<?x2x16x16xf32>)
+      {schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>}
+  return
+}
+
+// -----
+
+// A pool of states, split: a sequence without a state has no chunks, its state no
+// valid rows, and its o zeros.
+
+// CHECK-LABEL: func @pool_split_scan
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK: %[[SLOT64:.*]] = memref.load %{{.*}} : memref<2xi64>
+// CHECK: %[[SLOT:.*]] = arith.index_cast %[[SLOT64]]
+// CHECK: %[[LIVE:.*]] = arith.cmpi sge, %[[SLOT]], %[[C0]]
+// CHECK: %[[ENTRY:.*]] = arith.maxsi %[[SLOT]], %[[C0]]
+// CHECK: %[[ROWS:.*]] = arith.select %[[LIVE]], %{{.*}}, %[[C0]]
+// CHECK: %[[S0:.*]] = gdn_tile.load %{{.*}}[%[[ENTRY]], {{.*}}] dims [2, 3] valid(%[[ROWS]], %{{.*}}) : memref<9x1x16x16xf32>
+// CHECK: %[[ZEROS:.*]] = arith.select %[[LIVE]], %[[C0]], %{{.*}}
+// CHECK: scf.for %{{.*}} = %[[C0]] to %[[ZEROS]]
+// CHECK:   gdn_tile.store %{{.*}} dims [2, 0] {{.*}} : vector<16x16xbf16>, memref<70x1x16xbf16>
+// CHECK: %[[CHUNKS:.*]] = arith.select %[[LIVE]], %{{.*}}, %[[C0]]
+// CHECK: scf.for %{{.*}} = %[[C0]] to %[[CHUNKS]] {{.*}} iter_args(%{{.*}} = %[[S0]])
+// CHECK: gdn_tile.store %{{.*}}[%[[ENTRY]], {{.*}} valid(%{{.*}}, %{{.*}}) : {{.*}} memref<9x1x16x16xf32>
+func.func @pool_split(%q: memref<1x70x1x16xbf16>, %cu: memref<3xi32>, %at: memref<2xi64>, %s: memref<9x1x16x16xf32>) {
+  gdn.recurrence ins(%q, %q, %q : memref<1x70x1x16xbf16>, memref<1x70x1x16xbf16>, memref<1x70x1x16xbf16>)
+      offsets(%cu : memref<3xi32>) slots(%at : memref<2xi64>) outs(%q, %s : memref<1x70x1x16xbf16>, memref<9x1x16x16xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 16>}
+  return
+}
+
+// -----
+
 func.func @tensors(%x: tensor<4x16xf32>) -> tensor<4x16xf32> {
   // expected-error @+1 {{has no tile form on tensors; bufferize first}}
   %0 = gdn.l2norm ins(%x : tensor<4x16xf32>) outs(%x : tensor<4x16xf32>) -> tensor<4x16xf32>

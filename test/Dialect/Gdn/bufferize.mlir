@@ -112,3 +112,21 @@ func.func @parts(%x: tensor<1x4x8xf32>, %w: tensor<8x2xf32>, %cs: tensor<1x8x1xf
   %5 = gdn.tri_inverse ins(%4 : tensor<4x4xf32>) outs(%em : tensor<4x4xf32>) -> tensor<4x4xf32>
   return %0#1, %3, %5 : tensor<1x8x1xf32>, tensor<1x4x8xf32>, tensor<4x4xf32>
 }
+
+// A pool is updated in place, as one buffer.
+
+// CHECK-LABEL: func @pool
+// CHECK-NOT: alloc
+// CHECK-NOT: copy
+// CHECK: gdn.recurrence {{.*}} slots(%{{.*}} : memref<?xi32>) outs(%{{.*}}, %{{.*}} : memref<?x1x1x8xf32>, memref<?x1x8x8xf32>)
+// CHECK-NOT: alloc
+// CHECK-NOT: copy
+// CHECK: return
+func.func @pool(%q: tensor<?x1x1x8xf32>, %at: tensor<?xi32>,
+    %o: tensor<?x1x1x8xf32> {bufferization.writable = true}, %s: tensor<?x1x8x8xf32> {bufferization.writable = true})
+    -> (tensor<?x1x1x8xf32>, tensor<?x1x8x8xf32>) {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x1x1x8xf32>, tensor<?x1x1x8xf32>, tensor<?x1x1x8xf32>)
+      slots(%at : tensor<?xi32>) outs(%o, %s : tensor<?x1x1x8xf32>, tensor<?x1x8x8xf32>)
+      -> tensor<?x1x1x8xf32>, tensor<?x1x8x8xf32>
+  return %0#0, %0#1 : tensor<?x1x1x8xf32>, tensor<?x1x8x8xf32>
+}

@@ -405,3 +405,45 @@ func.func @f(%q: tensor<1x5x2x8xf32>, %k: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x
   %0:2 = gdn.recurrence ins(%q, %k, %v : tensor<1x5x2x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x4x6xf32>) outs(%o, %s : tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>) {scale = 1.0e300} -> tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>
   return
 }
+
+// -----
+
+// gdn.recurrence: slots
+
+func.func @slots_rank(%q: tensor<2x5x1x8xf32>, %at: tensor<2x1xi32>, %s: tensor<9x1x8x8xf32>) {
+  // expected-error @+1 {{expects 'slots' to have rank 1, but its shape is 2x1}}
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>) slots(%at : tensor<2x1xi32>) outs(%q, %s : tensor<2x5x1x8xf32>, tensor<9x1x8x8xf32>) -> tensor<2x5x1x8xf32>, tensor<9x1x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @slots_type(%q: tensor<2x5x1x8xf32>, %at: tensor<2xi16>, %s: tensor<9x1x8x8xf32>) {
+  // expected-error @+1 {{expects the elements of 'slots' to be i32 or i64, but they are 'i16'}}
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>) slots(%at : tensor<2xi16>) outs(%q, %s : tensor<2x5x1x8xf32>, tensor<9x1x8x8xf32>) -> tensor<2x5x1x8xf32>, tensor<9x1x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @slots_batch(%q: tensor<2x5x1x8xf32>, %at: tensor<3xi32>, %s: tensor<9x1x8x8xf32>) {
+  // expected-error @+1 {{expects 'slots' to hold N = 2 sequences (B), but its shape is 3}}
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>) slots(%at : tensor<3xi32>) outs(%q, %s : tensor<2x5x1x8xf32>, tensor<9x1x8x8xf32>) -> tensor<2x5x1x8xf32>, tensor<9x1x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @slots_offsets(%q: tensor<1x5x1x8xf32>, %cu: tensor<4xi64>, %at: tensor<1xi32>, %s: tensor<9x1x8x8xf32>) {
+  // expected-error @+1 {{expects 'slots' to hold N = 3 sequences (size of 'offsets' - 1), but its shape is 1}}
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x5x1x8xf32>, tensor<1x5x1x8xf32>, tensor<1x5x1x8xf32>) offsets(%cu : tensor<4xi64>) slots(%at : tensor<1xi32>) outs(%q, %s : tensor<1x5x1x8xf32>, tensor<9x1x8x8xf32>) -> tensor<1x5x1x8xf32>, tensor<9x1x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @slots_mixed(%q: memref<2x5x1x8xf32>, %at: tensor<2xi32>, %s: memref<9x1x8x8xf32>) {
+  // expected-error @+1 {{expects all operands to be tensors or all to be memrefs, but they are mixed}}
+  gdn.recurrence ins(%q, %q, %q : memref<2x5x1x8xf32>, memref<2x5x1x8xf32>, memref<2x5x1x8xf32>) slots(%at : tensor<2xi32>) outs(%q, %s : memref<2x5x1x8xf32>, memref<9x1x8x8xf32>)
+  return
+}

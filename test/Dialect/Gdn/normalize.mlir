@@ -50,3 +50,25 @@ func.func @no_tokens(%q: tensor<1x0x1x16xf32>, %s: tensor<1x1x16x16xf32>) -> (te
       outs(%q, %s : tensor<1x0x1x16xf32>, tensor<1x1x16x16xf32>) -> tensor<1x0x1x16xf32>, tensor<1x1x16x16xf32>
   return %0#0, %0#1 : tensor<1x0x1x16xf32>, tensor<1x1x16x16xf32>
 }
+
+// One sequence and a pool of many entries.
+// CHECK-LABEL: func @one_sequence_of_a_pool
+// CHECK: gdn.recurrence
+// CHECK-NOT: offsets
+// CHECK-SAME: slots(
+func.func @one_sequence_of_a_pool(%q: tensor<1x4x1x16xf32>, %cu: tensor<2xi32>, %at: tensor<1xi32>, %s: tensor<9x1x16x16xf32>) -> tensor<1x4x1x16xf32> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x4x1x16xf32>, tensor<1x4x1x16xf32>, tensor<1x4x1x16xf32>)
+      offsets(%cu : tensor<2xi32>) slots(%at : tensor<1xi32>)
+      outs(%q, %s : tensor<1x4x1x16xf32>, tensor<9x1x16x16xf32>) -> tensor<1x4x1x16xf32>, tensor<9x1x16x16xf32>
+  return %0#0 : tensor<1x4x1x16xf32>
+}
+
+// Many sequences and a pool of one entry: the offsets stay.
+// CHECK-LABEL: func @pool_of_one
+// CHECK: gdn.recurrence {{.*}} offsets({{.*}} slots(
+func.func @pool_of_one(%q: tensor<1x4x1x16xf32>, %cu: tensor<3xi32>, %at: tensor<2xi32>, %s: tensor<1x1x16x16xf32>) -> tensor<1x4x1x16xf32> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x4x1x16xf32>, tensor<1x4x1x16xf32>, tensor<1x4x1x16xf32>)
+      offsets(%cu : tensor<3xi32>) slots(%at : tensor<2xi32>)
+      outs(%q, %s : tensor<1x4x1x16xf32>, tensor<1x1x16x16xf32>) -> tensor<1x4x1x16xf32>, tensor<1x1x16x16xf32>
+  return %0#0 : tensor<1x4x1x16xf32>
+}

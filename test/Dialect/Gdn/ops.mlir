@@ -33,6 +33,19 @@ func.func @gated_delta_net_2(
   return
 }
 
+// A pool of 40 states.
+// CHECK-LABEL: func @pool
+// CHECK: gdn.recurrence
+// CHECK-SAME: offsets(%{{.*}} : tensor<3xi32>) slots(%{{.*}} : tensor<2xi64>) outs(%{{.*}}, %{{.*}} : tensor<1x9x2x4xf32>, tensor<40x2x4x8xf32>)
+func.func @pool(
+    %q: tensor<1x9x1x8xf32>, %v: tensor<1x9x2x4xf32>, %cu: tensor<3xi32>, %at: tensor<2xi64>, %s: tensor<40x2x4x8xf32>)
+    -> (tensor<1x9x2x4xf32>, tensor<40x2x4x8xf32>) {
+  %0:2 = gdn.recurrence ins(%q, %q, %v : tensor<1x9x1x8xf32>, tensor<1x9x1x8xf32>, tensor<1x9x2x4xf32>)
+      offsets(%cu : tensor<3xi32>) slots(%at : tensor<2xi64>) outs(%v, %s : tensor<1x9x2x4xf32>, tensor<40x2x4x8xf32>)
+      -> tensor<1x9x2x4xf32>, tensor<40x2x4x8xf32>
+  return %0#0, %0#1 : tensor<1x9x2x4xf32>, tensor<40x2x4x8xf32>
+}
+
 // CHECK-LABEL: func @mixer
 // CHECK: gdn.l2norm ins(%{{.*}} : tensor<2x5x2x16xbf16>) outs(%{{.*}} : tensor<2x5x2x16xbf16>) -> tensor<2x5x2x16xbf16>
 // CHECK: gdn.gate ins(%{{.*}}, %{{.*}} : tensor<2x5x4xbf16>, tensor<4xf32>) bias(%{{.*}} : tensor<4xf32>) outs(%{{.*}} : tensor<2x5x4xf32>) {lower_bound = -5.000000e+00 : f64} -> tensor<2x5x4xf32>

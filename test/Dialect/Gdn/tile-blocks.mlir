@@ -45,6 +45,26 @@ func.func @packed(%q: tensor<1x?x2x8xf32>, %cu: tensor<?xi64>, %o: tensor<1x?x2x
 
 // -----
 
+// A rest of the value channels of a pool: both parts find their entries.
+
+// CHECK-LABEL: func @pool_rest(
+// CHECK: scf.forall
+// CHECK:   tensor.extract %{{.*}} : tensor<2xi32>
+// CHECK:   gdn.recurrence {{.*}} slots({{.*}} outs(%{{.*}} : tensor<1x3x1x5xf32>, tensor<?x1x5x8xf32>)
+// CHECK: scf.forall
+// CHECK:   tensor.extract %{{.*}} : tensor<2xi32>
+// CHECK:   gdn.recurrence {{.*}} slots({{.*}} outs(%{{.*}} : tensor<1x3x1x4xf32>, tensor<?x1x4x8xf32>)
+func.func @pool_rest(%q: tensor<2x3x1x8xf32>, %v: tensor<2x3x1x24xf32>, %at: tensor<2xi32>,
+    %o: tensor<2x3x1x24xf32>, %s: tensor<?x1x24x8xf32>) -> (tensor<2x3x1x24xf32>, tensor<?x1x24x8xf32>) {
+  %y, %z = gdn.recurrence ins(%q, %q, %v : tensor<2x3x1x8xf32>, tensor<2x3x1x8xf32>, tensor<2x3x1x24xf32>)
+      slots(%at : tensor<2xi32>) outs(%o, %s : tensor<2x3x1x24xf32>, tensor<?x1x24x8xf32>)
+      {schedule = #gdn.schedule<phases = fused, chunk = 16, value_block = 5>}
+      -> tensor<2x3x1x24xf32>, tensor<?x1x24x8xf32>
+  return %y, %z : tensor<2x3x1x24xf32>, tensor<?x1x24x8xf32>
+}
+
+// -----
+
 func.func @no_schedule(%q: tensor<1x4x1x8xf32>, %s: tensor<1x1x8x8xf32>) {
   // expected-error @+1 {{has no schedule; run gdn-select-schedule first}}
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x4x1x8xf32>, tensor<1x4x1x8xf32>, tensor<1x4x1x8xf32>)

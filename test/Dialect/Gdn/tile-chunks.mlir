@@ -105,3 +105,32 @@ func.func @two_heads(%q: tensor<1x4x2x8xf32>, %s: tensor<1x2x8x8xf32>) {
       {schedule = #gdn.schedule<phases = fused, chunk = 16, value_block = 64>} -> tensor<1x4x2x8xf32>, tensor<1x2x8x8xf32>
   return
 }
+
+// -----
+
+// A block with a slot: the loop works on the entry that it names, and on none if
+// it is negative.
+// CHECK-LABEL: func @slot
+//  CHECK-SAME:   %[[Q:.+]]: tensor<1x16x1x8xf32>, %[[AT:.+]]: tensor<1xi32>, %[[O:.+]]: tensor<1x16x1x8xf32>, %[[S:.+]]: tensor<?x1x8x8xf32>
+//       CHECK: %[[SLOT:.+]] = tensor.extract %[[AT]]
+//       CHECK: %[[LIVE:.+]] = arith.cmpi sge, %[[SLOT]], %{{.+}} : i32
+//       CHECK: %[[R:.+]]:2 = scf.if %[[LIVE]]
+//       CHECK:   %[[ENTRY:.+]] = arith.index_cast %[[SLOT]]
+//       CHECK:   %[[ST:.+]] = tensor.extract_slice %[[S]][%[[ENTRY]], 0, 0, 0] [1, 1, 8, 8] [1, 1, 1, 1] : tensor<?x1x8x8xf32> to tensor<1x1x8x8xf32>
+//       CHECK:   %[[X:.+]]:2 = gdn.recurrence ins(%[[Q]], %[[Q]], %[[Q]]
+//   CHECK-NOT:   slots
+//  CHECK-SAME:   outs(%[[O]], %[[ST]] :
+//       CHECK:   %[[NEXT:.+]] = tensor.insert_slice %[[X]]#1 into %[[S]][%[[ENTRY]], 0, 0, 0] [1, 1, 8, 8]
+//       CHECK:   scf.yield %{{.+}}, %[[NEXT]]
+//       CHECK: } else {
+//       CHECK:   %[[Z:.+]] = linalg.fill ins(%{{.+}} : f32) outs(%[[O]] :
+//       CHECK:   scf.yield %[[Z]], %[[S]]
+//       CHECK: return %[[R]]#0, %[[R]]#1
+func.func @slot(%q: tensor<1x16x1x8xf32>, %at: tensor<1xi32>, %o: tensor<1x16x1x8xf32>, %s: tensor<?x1x8x8xf32>)
+    -> (tensor<1x16x1x8xf32>, tensor<?x1x8x8xf32>) {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x16x1x8xf32>, tensor<1x16x1x8xf32>, tensor<1x16x1x8xf32>)
+      slots(%at : tensor<1xi32>) outs(%o, %s : tensor<1x16x1x8xf32>, tensor<?x1x8x8xf32>)
+      {state_layout = #gdn.state_layout<k_first>, schedule = #gdn.schedule<phases = fused, chunk = 16, value_block = 64>}
+      -> tensor<1x16x1x8xf32>, tensor<?x1x8x8xf32>
+  return %0#0, %0#1 : tensor<1x16x1x8xf32>, tensor<?x1x8x8xf32>
+}

@@ -151,3 +151,79 @@ module attributes {transform.with_named_sequence} {
     transform.yield
   }
 }
+
+// -----
+
+// A pool: the tile of one sequence has entry slots[n] as its slot 0, or no entry
+// and slot -1.
+// CHECK-LABEL: func @pool
+//  CHECK-SAME:   %[[Q:[a-z0-9_]+]]: tensor<?x3x1x8xf32>, %[[AT:[a-z0-9_]+]]: tensor<?xi32>
+//   CHECK-DAG: %[[I0:[a-z0-9_]+]] = arith.constant 0 : i32
+//   CHECK-DAG: %[[N:[a-z0-9_]+]] = tensor.dim %[[AT]]
+//       CHECK: scf.forall (%[[SEQ:[a-z0-9_]+]], %[[H:[a-z0-9_]+]]) in (%[[N]], 2) shared_outs(%[[O:[a-z0-9_]+]] = %{{.+}}, %[[S:[a-z0-9_]+]] = %{{.+}})
+//   CHECK-DAG:   %[[SLOT:[a-z0-9_]+]] = tensor.extract %[[AT]][%[[SEQ]]]
+//   CHECK-DAG:   %[[LIVE:[a-z0-9_]+]] = arith.cmpi sge, %[[SLOT]], %[[I0]]
+//   CHECK-DAG:   %[[ENTRY32:[a-z0-9_]+]] = arith.maxsi %[[SLOT]], %[[I0]]
+//   CHECK-DAG:   %[[ENTRY:[a-z0-9_]+]] = arith.index_cast %[[ENTRY32]]
+//   CHECK-DAG:   %[[COUNT:[a-z0-9_]+]] = arith.index_castui %[[LIVE]] : i1 to index
+//   CHECK-DAG:   %[[OWN32:[a-z0-9_]+]] = arith.minsi %[[SLOT]], %[[I0]]
+//   CHECK-DAG:   %[[OWN:[a-z0-9_]+]] = tensor.from_elements %[[OWN32]] : tensor<1xi32>
+//   CHECK-DAG:   tensor.extract_slice %[[Q]][%[[SEQ]], 0, 0, 0] [1, 3, 1, 8]
+//   CHECK-DAG:   %[[ST:[a-z0-9_]+]] = tensor.extract_slice %[[S]][%[[ENTRY]], %[[H]], 0, 0] [%[[COUNT]], 1, 8, 8]
+//       CHECK:   %[[R:[a-z0-9_]+]]:2 = gdn.recurrence {{.*}} slots(%[[OWN]] : tensor<1xi32>) outs(%{{.+}}, %[[ST]] : tensor<1x3x1x8xf32>, tensor<?x1x8x8xf32>)
+//       CHECK:   tensor.parallel_insert_slice %[[R]]#1 into %[[S]][%[[ENTRY]], %[[H]], 0, 0] [%[[COUNT]], 1, 8, 8]
+module attributes {transform.with_named_sequence} {
+  func.func @pool(%q: tensor<?x3x1x8xf32>, %at: tensor<?xi32>, %o: tensor<?x3x2x8xf32>, %s: tensor<40x2x8x8xf32>)
+      -> (tensor<?x3x2x8xf32>, tensor<40x2x8x8xf32>) {
+    %0:2 = gdn.recurrence ins(%q, %q, %o : tensor<?x3x1x8xf32>, tensor<?x3x1x8xf32>, tensor<?x3x2x8xf32>)
+        slots(%at : tensor<?xi32>) outs(%o, %s : tensor<?x3x2x8xf32>, tensor<40x2x8x8xf32>)
+        -> tensor<?x3x2x8xf32>, tensor<40x2x8x8xf32>
+    return %0#0, %0#1 : tensor<?x3x2x8xf32>, tensor<40x2x8x8xf32>
+  }
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %0 = transform.structured.match ops{["gdn.recurrence"]} in %root : (!transform.any_op) -> !transform.any_op
+    %1, %2 = transform.structured.tile_using_forall %0 tile_sizes [1, 1, 0, 0] : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+    transform.yield
+  }
+}
+
+// -----
+
+// Heads of a pool: all slots and all entries stay.
+// CHECK-LABEL: func @pool_heads
+//  CHECK-SAME:   %[[AT:[a-z0-9_]+]]: tensor<?xi64>
+//       CHECK: scf.for %[[H:[a-z0-9_]+]] = {{.*}} iter_args(%[[O:[a-z0-9_]+]] = %{{.+}}, %[[S:[a-z0-9_]+]] = %{{.+}})
+//       CHECK:   tensor.extract_slice %[[S]][0, %[[H]], 0, 0] [%{{.+}}, 1, 8, 8]
+//       CHECK:   gdn.recurrence {{.*}} slots(%[[AT]] : tensor<?xi64>)
+module attributes {transform.with_named_sequence} {
+  func.func @pool_heads(%at: tensor<?xi64>, %q: tensor<?x3x1x8xf32>, %o: tensor<?x3x2x8xf32>, %s: tensor<?x2x8x8xf32>)
+      -> (tensor<?x3x2x8xf32>, tensor<?x2x8x8xf32>) {
+    %0:2 = gdn.recurrence ins(%q, %q, %o : tensor<?x3x1x8xf32>, tensor<?x3x1x8xf32>, tensor<?x3x2x8xf32>)
+        slots(%at : tensor<?xi64>) outs(%o, %s : tensor<?x3x2x8xf32>, tensor<?x2x8x8xf32>)
+        -> tensor<?x3x2x8xf32>, tensor<?x2x8x8xf32>
+    return %0#0, %0#1 : tensor<?x3x2x8xf32>, tensor<?x2x8x8xf32>
+  }
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %0 = transform.structured.match ops{["gdn.recurrence"]} in %root : (!transform.any_op) -> !transform.any_op
+    %1, %2 = transform.structured.tile_using_for %0 tile_sizes [0, 1, 0, 0] : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+    transform.yield
+  }
+}
+
+// -----
+
+module attributes {transform.with_named_sequence} {
+  func.func @pool_pairs(%q: tensor<4x8x1x8xf32>, %at: tensor<4xi32>, %s: tensor<9x1x8x8xf32>) {
+    // expected-error @below {{cannot be tiled by several sequences while it has 'slots': the tile size must be 1 or all}}
+    // expected-error @below {{failed to generate tiling loops}}
+    // expected-error @below {{faild to tile operation}}
+    %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<4x8x1x8xf32>, tensor<4x8x1x8xf32>, tensor<4x8x1x8xf32>)
+        slots(%at : tensor<4xi32>) outs(%q, %s : tensor<4x8x1x8xf32>, tensor<9x1x8x8xf32>) -> tensor<4x8x1x8xf32>, tensor<9x1x8x8xf32>
+    return
+  }
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %0 = transform.structured.match ops{["gdn.recurrence"]} in %root : (!transform.any_op) -> !transform.any_op
+    %1, %2 = transform.structured.tile_using_for %0 tile_sizes [2, 0, 0, 0] : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+    transform.yield
+  }
+}

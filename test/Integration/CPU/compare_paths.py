@@ -51,6 +51,8 @@ class Case:
     value_block: int = 64
     phases: str = "fused"
     static: bool = False
+    slots: list = None
+    pool: int = None
 
     @property
     def packed(self):
@@ -73,6 +75,8 @@ def cases():
     yield Case(32, [75], "bf16", "v_first", Hv=3, state_type="bf16", value_block=16, static=True)
     yield Case(64, packed, "f32", "k_first", K=37, V=33)
     yield Case(16, [1, 5], phases="step")
+    yield Case(16, [1, 21], slots=[2, -1], pool=3)
+    yield Case(32, packed[:1], "bf16", "k_first", slots=[1, 3, 0, 5, -1], pool=6, offset_type="i64", value_block=8)
 
 
 def tensor(shape, dtype):
@@ -120,9 +124,11 @@ class Program:
             argument(group, name, tensor((case.batch, T) + shape, dtype))
         if case.packed:
             argument("offsets", "cu", tensor((None,), case.offset_type))
+        if case.slots:
+            argument("slots", "at", tensor((len(case.slots),), case.offset_type))
         matrix = (case.V, case.K) if case.layout == "v_first" else (case.K, case.V)
         out = tensor((case.batch, T, case.Hv, case.V), case.dtype)
-        state = tensor((None if case.packed else case.B, case.Hv) + matrix, case.state_type)
+        state = tensor((None if case.packed or case.slots else case.B, case.Hv) + matrix, case.state_type)
         argument("outs", "o", out)
         argument("outs", "s", state)
         text = " ".join(
@@ -182,7 +188,11 @@ class Program:
             values.append(self.random(type, sizes, kind, case.K))
         if case.packed:
             constant = self.emit(f"arith.constant dense<{argument}> : {tensor((N + 1,), case.offset_type)}")
-            values.append(self.emit(f"tensor.cast {constant} : {tensor((N + 1,), case.offset_type)} to {types[-3]}"))
+            dynamic = tensor((None,), case.offset_type)
+            values.append(self.emit(f"tensor.cast {constant} : {tensor((N + 1,), case.offset_type)} to {dynamic}"))
+        if case.slots:
+            values.append(self.emit(f"arith.constant dense<{case.slots}> : {tensor((N,), case.offset_type)}"))
+            N = case.pool
         nan = self.emit(f"arith.constant {'0x7FC00000 : f32' if case.dtype == 'f32' else '0x7FC0 : bf16'}")
         values.append(self.emit(f"tensor.splat {nan}{'' if case.static else '[' + T + ']'} : {out}"))
         sizes = [self.index(n) for n in (N, case.Hv) + matrix]

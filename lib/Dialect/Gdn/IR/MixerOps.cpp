@@ -172,7 +172,7 @@ LogicalResult ShortConvOp::verify() {
       verifyEqualSizes(*this, "B", {{"x", getX(), 0}, {"out", getOut(), 0}});
   if (failed(batch))
     return failure();
-  return verifySequences(*this, getState(), getOffsets(), *batch);
+  return verifySequences(*this, "state", getState(), getOffsets(), *batch);
 }
 
 //===----------------------------------------------------------------------===//

@@ -167,18 +167,22 @@ LogicalResult mlir::gdn::verifyF32(Operation *op, StringRef name, Value value) {
                            << "' to be f32, but they are " << type;
 }
 
+LogicalResult mlir::gdn::verifyIntegers(Operation *op, StringRef name,
+                                        Value value) {
+  if (failed(verifyRank(op, name, value, 1)))
+    return failure();
+  Type type = shaped(value).getElementType();
+  if (type.isSignlessInteger(32) || type.isSignlessInteger(64))
+    return success();
+  return op->emitOpError() << "expects the elements of '" << name
+                           << "' to be i32 or i64, but they are " << type;
+}
+
 static LogicalResult verifyOffsets(Operation *op, Value offsets,
                                    int64_t batch) {
-  if (failed(verifyRank(op, "offsets", offsets, 1)))
+  if (failed(verifyIntegers(op, "offsets", offsets)))
     return failure();
-  ShapedType type = shaped(offsets);
-  if (!type.getElementType().isSignlessInteger(32) &&
-      !type.getElementType().isSignlessInteger(64))
-    return op->emitOpError()
-           << "expects the elements of 'offsets' to be i32 or i64, but they "
-              "are "
-           << type.getElementType();
-  if (type.getDimSize(0) == 0)
+  if (shaped(offsets).getDimSize(0) == 0)
     return op->emitOpError("expects 'offsets' to have N + 1 >= 1 entries, but "
                            "its shape is 0");
   if (!sizesMatch(batch, 1))
@@ -188,8 +192,9 @@ static LogicalResult verifyOffsets(Operation *op, Value offsets,
   return success();
 }
 
-LogicalResult mlir::gdn::verifySequences(Operation *op, Value state,
-                                         Value offsets, int64_t batch) {
+LogicalResult mlir::gdn::verifySequences(Operation *op, StringRef name,
+                                         Value value, Value offsets,
+                                         int64_t batch) {
   int64_t expected = batch;
   if (offsets) {
     if (failed(verifyOffsets(op, offsets, batch)))
@@ -198,12 +203,12 @@ LogicalResult mlir::gdn::verifySequences(Operation *op, Value state,
     if (!ShapedType::isDynamic(expected))
       --expected;
   }
-  if (sizesMatch(shaped(state).getDimSize(0), expected))
+  if (sizesMatch(shaped(value).getDimSize(0), expected))
     return success();
-  return op->emitOpError() << "expects 'state' to hold N = " << expected
-                           << " sequences ("
+  return op->emitOpError() << "expects '" << name
+                           << "' to hold N = " << expected << " sequences ("
                            << (offsets ? "size of 'offsets' - 1" : "B")
-                           << "), but its shape is " << shapeToString(state);
+                           << "), but its shape is " << shapeToString(value);
 }
 
 LogicalResult mlir::gdn::verifyFinite(Operation *op, StringRef name,

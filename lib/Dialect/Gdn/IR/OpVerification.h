@@ -60,10 +60,13 @@ LogicalResult verifyF32Or(Operation *op, StringRef name, Value value,
 
 LogicalResult verifyF32(Operation *op, StringRef name, Value value);
 
+/// Rank 1, i32 or i64.
+LogicalResult verifyIntegers(Operation *op, StringRef name, Value value);
+
 /// Checks offsets, if any (rank 1, i32 or i64, B = 1), and N, dimension 0 of
-/// `state`: size(offsets) - 1, or B without offsets.
-LogicalResult verifySequences(Operation *op, Value state, Value offsets,
-                              int64_t batch);
+/// `value`: size(offsets) - 1, or B without offsets.
+LogicalResult verifySequences(Operation *op, StringRef name, Value value,
+                              Value offsets, int64_t batch);
 
 /// Checks that `value`, a float attribute, stays finite in float32, which all
 /// arithmetic is done in.

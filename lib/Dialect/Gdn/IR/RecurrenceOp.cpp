@@ -119,7 +119,13 @@ LogicalResult RecurrenceOp::verify() {
     return failure();
   int64_t rows = isKFirst() ? getKeySize() : getValueSize();
   int64_t cols = isKFirst() ? getValueSize() : getKeySize();
-  if (failed(verifySequences(*this, getState(), getOffsets(), *batch)) ||
+  if (getSlots() && failed(verifyIntegers(*this, "slots", getSlots())))
+    return failure();
+  // The pool that slots index has any number of entries.
+  StringRef perSequence = getSlots() ? "slots" : "state";
+  if (failed(verifySequences(*this, perSequence,
+                             getSlots() ? getSlots() : getState(), getOffsets(),
+                             *batch)) ||
       failed(verifyDimSize(*this, "state", getState(), 1, getNumValueHeads(),
                            "Hv")) ||
       failed(verifyDimSize(*this, "state", getState(), 2, rows,

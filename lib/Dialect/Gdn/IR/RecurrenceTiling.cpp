@@ -29,8 +29,9 @@ struct Interval {
 /// A tile of the iteration domain in coordinates of the operands.
 struct Tile {
   Interval batch, time, keyHead, head, channel; // of q, k, v, ...
-  Interval sequence;                            // of the state
-  bool keepsOffsets;                            // all sequences: pass `offsets`
+  Interval sequence;                            // of slots
+  Interval entry;                               // of the state
+  Value offsets, slots;                         // operands of the tile, or null
 };
 
 } // namespace
@@ -54,6 +55,20 @@ static AffineMap numSequencesMap(MLIRContext *context) {
   return AffineMap::get(1, 0, getAffineDimExpr(0, context) - 1);
 }
 
+/// N, counted on inputs: tiling replaces the destinations.
+static OpFoldResult getSequences(OpBuilder &b, RecurrenceOp op) {
+  Location loc = op.getLoc();
+  if (!ShapedType::isDynamic(op.getNumSequences()))
+    return b.getIndexAttr(op.getNumSequences());
+  if (op.getSlots())
+    return tensor::getMixedSize(b, loc, op.getSlots(), 0);
+  if (!op.getOffsets())
+    return tensor::getMixedSize(b, loc, op.getQ(), 0);
+  return affine::makeComposedFoldedAffineApply(
+      b, loc, numSequencesMap(b.getContext()),
+      {tensor::getMixedSize(b, loc, op.getOffsets(), 0)});
+}
+
 /// True if `interval` is known to be all of T.
 static bool isAllTime(Interval interval, RecurrenceOp op) {
   if (!isConstantIntValue(interval.offset, 0))
@@ -65,14 +80,16 @@ static bool isAllTime(Interval interval, RecurrenceOp op) {
   return value && isDimOf(value, op.getQ(), 1);
 }
 
-/// True if `interval` is known to be all of N of packed sequences.
+/// True if `interval` is known to be all of N, of an op with offsets or slots.
 static bool isAllSequences(Interval interval, RecurrenceOp op) {
   if (!isConstantIntValue(interval.offset, 0))
     return false;
-  int64_t size = op.getStateType().getDimSize(0);
+  int64_t size = op.getNumSequences();
   if (!ShapedType::isDynamic(size))
     return isConstantIntValue(interval.size, size);
   auto value = dyn_cast<Value>(interval.size);
+  if (value && op.getSlots())
+    return isDimOf(value, op.getSlots(), 0);
   auto apply = value ? value.getDefiningOp<affine::AffineApplyOp>()
                      : affine::AffineApplyOp();
   if (!apply || apply.getMapOperands().size() != 1)
@@ -101,7 +118,7 @@ static LogicalResult resolvePacked(RecurrenceOp op, OpBuilder &b, Tile &tile) {
     return op.emitOpError("cannot be tiled along time while it has 'offsets': "
                           "tile the sequences by 1 first");
   if (isConstantIntValue(tile.sequence.size, 1)) {
-    if (op.getStateType().getDimSize(0) == 1)
+    if (op.getNumSequences() == 1)
       return success();
     AffineExpr d0, d1;
     bindDims(b.getContext(), d0, d1);
@@ -116,7 +133,37 @@ static LogicalResult resolvePacked(RecurrenceOp op, OpBuilder &b, Tile &tile) {
   if (!isAllSequences(tile.sequence, op))
     return op.emitOpError("cannot be tiled by several sequences while it has "
                           "'offsets': the tile size must be 1 or all");
-  tile.keepsOffsets = true;
+  tile.offsets = op.getOffsets();
+  return success();
+}
+
+/// The pool of a tile: all entries, or that of its one sequence. A sequence
+/// without a state takes none, so that tiles write disjoint parts.
+static LogicalResult resolveSlots(RecurrenceOp op, OpBuilder &b, Tile &tile) {
+  Location loc = op.getLoc();
+  if (isAllSequences(tile.sequence, op)) {
+    tile.slots = op.getSlots();
+    tile.entry = {b.getIndexAttr(0),
+                  tensor::getMixedSize(b, loc, op.getState(), 0)};
+    return success();
+  }
+  if (!isConstantIntValue(tile.sequence.size, 1))
+    return op.emitOpError("cannot be tiled by several sequences while it has "
+                          "'slots': the tile size must be 1 or all");
+  Value position =
+      getValueOrCreateConstantIndexOp(b, loc, tile.sequence.offset);
+  Value slot =
+      tensor::ExtractOp::create(b, loc, op.getSlots(), ValueRange{position});
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(slot.getType()));
+  Value isLive =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, slot, zero);
+  Value entry = arith::MaxSIOp::create(b, loc, slot, zero);
+  tile.entry = {
+      arith::IndexCastOp::create(b, loc, b.getIndexType(), entry).getResult(),
+      arith::IndexCastUIOp::create(b, loc, b.getIndexType(), isLive)
+          .getResult()};
+  Value own = arith::MinSIOp::create(b, loc, slot, zero);
+  tile.slots = tensor::FromElementsOp::create(b, loc, ValueRange{own});
   return success();
 }
 
@@ -151,11 +198,10 @@ static FailureOr<Tile> resolveTile(RecurrenceOp op, OpBuilder &b,
   tile.head = {offsets[Head], sizes[Head]};
   tile.channel = {offsets[Channel], sizes[Channel]};
   tile.time = {offsets[Time], sizes[Time]};
-  tile.batch = tile.sequence;
-  tile.keepsOffsets = false;
-  if (failed(resolveKeyHeads(op, b, tile)))
-    return failure();
-  if (op.getOffsets() && failed(resolvePacked(op, b, tile)))
+  tile.batch = tile.entry = tile.sequence;
+  if (failed(resolveKeyHeads(op, b, tile)) ||
+      (op.getOffsets() && failed(resolvePacked(op, b, tile))) ||
+      (op.getSlots() && failed(resolveSlots(op, b, tile))))
     return failure();
   return tile;
 }
@@ -177,8 +223,8 @@ static SmallVector<Interval> stateIntervals(RecurrenceOp op, OpBuilder &b,
                                             const Tile &tile) {
   Interval keys = whole(b, op.getKeySize());
   if (op.isKFirst())
-    return {tile.sequence, tile.head, keys, tile.channel};
-  return {tile.sequence, tile.head, tile.channel, keys};
+    return {tile.entry, tile.head, keys, tile.channel};
+  return {tile.entry, tile.head, tile.channel, keys};
 }
 
 /// Cuts `value` (null stays null) and records the slice.
@@ -204,15 +250,7 @@ SmallVector<utils::IteratorType> RecurrenceOp::getLoopIteratorTypes() {
 SmallVector<Range> RecurrenceOp::getIterationDomain(OpBuilder &b) {
   Location loc = getLoc();
   OpFoldResult zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
-  // The sequences are counted on inputs: tiling replaces the destinations.
-  OpFoldResult sequences = b.getIndexAttr(getStateType().getDimSize(0));
-  if (getStateType().isDynamicDim(0))
-    sequences = getOffsets()
-                    ? affine::makeComposedFoldedAffineApply(
-                          b, loc, numSequencesMap(b.getContext()),
-                          {tensor::getMixedSize(b, loc, getOffsets(), 0)})
-                    : tensor::getMixedSize(b, loc, getQ(), 0);
-  return {{zero, sequences, one},
+  return {{zero, getSequences(b, *this), one},
           {zero, b.getIndexAttr(getNumValueHeads()), one},
           {zero, b.getIndexAttr(getValueSize()), one},
           {zero, tensor::getMixedSize(b, loc, getQ(), 1), one}};
@@ -242,8 +280,8 @@ RecurrenceOp::getTiledImplementation(OpBuilder &b,
   Value state = cut(b, getState(), stateIntervals(*this, b, *tile), slices);
   auto tiled = RecurrenceOp::create(
       b, getLoc(), TypeRange{out.getType(), state.getType()}, q, k, v, gate,
-      beta, erase, write, tile->keepsOffsets ? getOffsets() : Value(), out,
-      state, getScaleAttr(), getStateLayoutAttr(), getScheduleAttr());
+      beta, erase, write, tile->offsets, tile->slots, out, state,
+      getScaleAttr(), getStateLayoutAttr(), getScheduleAttr());
   tiled->setDiscardableAttrs((*this)->getDiscardableAttrDictionary());
   return TilingResult{{tiled}, SmallVector<Value>(tiled->getResults()), slices};
 }

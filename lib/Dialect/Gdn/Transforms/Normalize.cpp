@@ -51,13 +51,12 @@ static void moveToTensors(DestinationStyleOpInterface op,
 }
 
 static void normalize(RecurrenceOp op, IRRewriter &rewriter) {
-  bool isEmpty =
-      op.getQType().getDimSize(1) == 0 || op.getStateType().getDimSize(0) == 0;
+  bool isEmpty = op.getQType().getDimSize(1) == 0 || op.getNumSequences() == 0;
   if (isEmpty && op.hasPureTensorSemantics())
     return rewriter.replaceOp(op, op.getDpsInits());
   rewriter.modifyOpInPlace(op, [&] {
     op.setScaleAttr(rewriter.getF64FloatAttr(op.getScaleValue()));
-    if (op.getOffsets() && op.getStateType().getDimSize(0) == 1)
+    if (op.getOffsets() && op.getNumSequences() == 1)
       op.getOffsetsMutable().clear();
   });
 }

@@ -42,12 +42,16 @@ private:
   bool carriesStoredState() {
     return op.isKFirst() && op.getStateType().getElementType().isF32();
   }
-  Value loadState();
-  Value storeState(Value state);
+  Value loadState(Value stored);
+  Value storeState(Value state, Value stored);
   Value convertState(Value from, Value to);
   SmallVector<Value> fullChunk(Value begin, Value out, Value state);
   SmallVector<Value> paddedChunk(OpFoldResult begin, OpFoldResult count,
                                  Value out, Value state);
+  /// The whole block from the state that is stored in `stored` [1, 1, V, K].
+  SmallVector<Value> allTime(Value stored);
+  /// The same with the state in the pool's entry that the slot names, if any.
+  SmallVector<Value> allTimeInSlot();
   SmallVector<Value> restOfTime(OpFoldResult begin, OpFoldResult count,
                                 Value out, Value state);
   /// `value` at times [begin, begin + count), or null.
@@ -116,7 +120,7 @@ SmallVector<Value> ChunkTiler::chunkOp(function_ref<Value(Value)> cut,
   auto tile = RecurrenceOp::create(
       b, loc, TypeRange{out.getType(), state.getType()}, cut(op.getQ()),
       cut(op.getK()), cut(op.getV()), cut(op.getGate()), cut(op.getBeta()),
-      cut(op.getErase()), cut(op.getWrite()), Value(), out, state,
+      cut(op.getErase()), cut(op.getWrite()), Value(), Value(), out, state,
       op.getScaleAttr(), layout, op.getScheduleAttr());
   tile->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   return llvm::to_vector_of<Value>(tile->getResults());
@@ -191,21 +195,20 @@ Value ChunkTiler::convertState(Value from, Value to) {
       .getResult(0);
 }
 
-Value ChunkTiler::loadState() {
+Value ChunkTiler::loadState(Value stored) {
   if (carriesStoredState())
-    return op.getState();
+    return stored;
   Value init = tensor::EmptyOp::create(
       b, loc, ArrayRef<int64_t>{1, 1, op.getKeySize(), op.getValueSize()},
       b.getF32Type());
-  return convertState(op.getState(), init);
+  return convertState(stored, init);
 }
 
-Value ChunkTiler::storeState(Value state) {
-  return carriesStoredState() ? state : convertState(state, op.getState());
+Value ChunkTiler::storeState(Value state, Value stored) {
+  return carriesStoredState() ? state : convertState(state, stored);
 }
 
-void ChunkTiler::run() {
-  b.setInsertionPoint(op);
+SmallVector<Value> ChunkTiler::allTime(Value stored) {
   AffineExpr d0;
   bindDims(b.getContext(), d0);
   OpFoldResult time = tensor::getMixedSize(b, loc, op.getQ(), 1);
@@ -217,7 +220,7 @@ void ChunkTiler::run() {
       scf::ForOp::create(b, loc, arith::ConstantIndexOp::create(b, loc, 0),
                          getValueOrCreateConstantIndexOp(b, loc, full),
                          arith::ConstantIndexOp::create(b, loc, chunk),
-                         ValueRange{op.getOut(), loadState()});
+                         ValueRange{op.getOut(), loadState(stored)});
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
@@ -228,7 +231,49 @@ void ChunkTiler::run() {
   }
   SmallVector<Value> results =
       restOfTime(full, rest, loop.getResult(0), loop.getResult(1));
-  b.replaceOp(op, {results[0], storeState(results[1])});
+  return {results[0], storeState(results[1], stored)};
+}
+
+SmallVector<Value> ChunkTiler::allTimeInSlot() {
+  Value slot = tensor::ExtractOp::create(
+      b, loc, op.getSlots(),
+      ValueRange{arith::ConstantIndexOp::create(b, loc, 0)});
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(slot.getType()));
+  Value isLive =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, slot, zero);
+  Value out = op.getOut(), pool = op.getState();
+  auto conditional =
+      scf::IfOp::create(b, loc, TypeRange{out.getType(), pool.getType()},
+                        isLive, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(conditional.thenBlock());
+  auto poolType = cast<RankedTensorType>(pool.getType());
+  SmallVector<int64_t> shape(poolType.getShape());
+  shape[0] = 1;
+  SmallVector<OpFoldResult> offsets(4, b.getIndexAttr(0));
+  offsets[0] =
+      arith::IndexCastOp::create(b, loc, b.getIndexType(), slot).getResult();
+  SmallVector<OpFoldResult> sizes =
+      getAsIndexOpFoldResult(op.getContext(), shape);
+  SmallVector<OpFoldResult> strides(4, b.getIndexAttr(1));
+  Value stored = tensor::ExtractSliceOp::create(
+      b, loc, RankedTensorType::get(shape, poolType.getElementType()), pool,
+      offsets, sizes, strides);
+  SmallVector<Value> results = allTime(stored);
+  results[1] = tensor::InsertSliceOp::create(b, loc, results[1], pool, offsets,
+                                             sizes, strides);
+  scf::YieldOp::create(b, loc, results);
+  b.setInsertionPointToStart(conditional.elseBlock());
+  Type element = cast<RankedTensorType>(out.getType()).getElementType();
+  Value nothing = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
+  Value zeros = linalg::FillOp::create(b, loc, nothing, out).getResult(0);
+  scf::YieldOp::create(b, loc, ValueRange{zeros, pool});
+  return llvm::to_vector_of<Value>(conditional.getResults());
+}
+
+void ChunkTiler::run() {
+  b.setInsertionPoint(op);
+  b.replaceOp(op, op.getSlots() ? allTimeInSlot() : allTime(op.getState()));
 }
 
 static LogicalResult verifyIsBlock(RecurrenceOp op) {

@@ -48,14 +48,24 @@ def Gdn_RecurrenceOp : Gdn_Op<"recurrence", [
     | beta | [B, T, Hv] | f32 or as q | write strength, 0..1, or 0..2 with negative eigenvalues |
     | erase, write | [B, T, Hv, K], [B, T, Hv, V] | f32 or as q | both or none, not together with beta |
     | offsets | [N + 1] | i32 or i64 | cumulative sequence starts (cu_seqlens) of N sequences packed in one row: B = 1, offsets[0] = 0, offsets[N] = T, not decreasing |
+    | slots | [N] | i32 or i64 | entry of the state that each sequence has; without it sequence n has entry n |
     | out | [B, T, Hv, V] | as q | destination of o |
-    | state | [N, Hv, V, K] or [N, Hv, K, V] (`state_layout`) | f32, bf16 or f16 | initial state in, final state out; N = B without offsets |
+    | state | [N, Hv, V, K] or [N, Hv, K, V] (`state_layout`), with slots [S, ...] | f32, bf16 or f16 | initial state in, final state out; N = B without offsets |
 
     Any K, V, T; B, T and N may be dynamic, the other sizes are static. `scale`
     is K^-1/2 when absent. An empty sequence is legal: its final state is its
     initial state. Decode is this op with T = 1. Sums and the state inside one
     call are float32 whatever the element types are; the final state is rounded
     to the state's element type once.
+
+    With `slots` the state is a pool of S entries, S static or dynamic and
+    independent of N, as an inference engine keeps it: sequence n starts from
+    entry slots[n] and leaves its final state there. All other entries keep their
+    values, bit by bit. A slot below 0 (padding of a batch) means no state:
+    nothing of the pool is read or written for that sequence and its o is 0,
+    whatever its q, k, v and factors hold. Two sequences with the same slot of 0
+    or above, and a slot of S or above, are undefined behaviour: the op cannot
+    see them, callers and `Kernel(..., validate=True)` of the Python package can.
 
     On memrefs the two destinations are different buffers that overlap no input.
 
@@ -68,7 +78,9 @@ def Gdn_RecurrenceOp : Gdn_Op<"recurrence", [
     Tiling: the iteration domain is (sequence, value head, value channel, time).
     The first three are parallel; time is sequential (declared as a reduction, to
     be tiled in order only). With offsets, a tile of one sequence reads the time
-    slice [offsets[n], offsets[n + 1]) and has no offsets itself. A tile of value
+    slice [offsets[n], offsets[n + 1]) and has no offsets itself. With slots, a
+    tile of one sequence has a pool of its own: entry slots[n] with slot 0, or no
+    entry with slot -1, so that tiles write disjoint parts. A tile of value
     heads lies within one group of key heads or covers whole groups.
 
     Decomposition: the op on one block (B = Hqk = Hv = 1) and one chunk (T static)
@@ -93,7 +105,7 @@ def Gdn_RecurrenceOp : Gdn_Op<"recurrence", [
     Gdn_Shaped:$q, Gdn_Shaped:$k, Gdn_Shaped:$v,
     Optional<Gdn_Shaped>:$gate, Optional<Gdn_Shaped>:$beta,
     Optional<Gdn_Shaped>:$erase, Optional<Gdn_Shaped>:$write,
-    Optional<Gdn_Shaped>:$offsets,
+    Optional<Gdn_Shaped>:$offsets, Optional<Gdn_Shaped>:$slots,
     Gdn_Shaped:$out, Gdn_Shaped:$state,
     OptionalAttr<F64Attr>:$scale,
     DefaultValuedAttr<Gdn_StateLayoutAttr, "::mlir::gdn::StateLayout::VFirst">:$state_layout,
@@ -106,6 +118,7 @@ def Gdn_RecurrenceOp : Gdn_Op<"recurrence", [
     (`erase` `(` $erase^ `:` type($erase) `)`)?
     (`write` `(` $write^ `:` type($write) `)`)?
     (`offsets` `(` $offsets^ `:` type($offsets) `)`)?
+    (`slots` `(` $slots^ `:` type($slots) `)`)?
     `outs` `(` $out `,` $state `:` type($out) `,` type($state) `)`
     attr-dict (`->` type($results)^)?
   }];
@@ -117,6 +130,11 @@ def Gdn_RecurrenceOp : Gdn_Op<"recurrence", [
     ShapedType getQType() { return cast<ShapedType>(getQ().getType()); }
     ShapedType getVType() { return cast<ShapedType>(getV().getType()); }
     ShapedType getStateType() { return cast<ShapedType>(getState().getType()); }
+    /// N, or the dynamic size.
+    int64_t getNumSequences() {
+      return getSlots() ? cast<ShapedType>(getSlots().getType()).getDimSize(0)
+                        : getStateType().getDimSize(0);
+    }
     /// Static sizes: key heads, value heads, key and value channels.
     int64_t getNumKeyHeads() { return getQType().getDimSize(2); }
     int64_t getNumValueHeads() { return getVType().getDimSize(2); }
