@@ -59,7 +59,7 @@ private:
   SmallVector<int64_t> dims;
   SharedLayout layout;
   const AccessInfo &access;
-  int64_t numThreads;
+  ThreadSet threads;
   Value origin, tileBase;
   SmallVector<Value> validValues;
   int64_t rows = 1, cols = 0;
@@ -72,7 +72,7 @@ TileCopy::TileCopy(Emitter &emitter, const KernelLowering &kernel,
                    ArrayRef<int64_t> dims, Value globalBase, Value tileBase,
                    ArrayRef<ValueRange> indices, ArrayRef<ValueRange> valid)
     : e(emitter), global(global), tile(tile), dims(dims), layout(tile),
-      access(kernel.getAccess(op)), numThreads(kernel.getNumThreads()),
+      access(kernel.getAccess(op)), threads(kernel.getThreads(emitter, op)),
       tileBase(tileBase) {
   SmallVector<Value> indexValues;
   for (ValueRange range : indices)
@@ -122,7 +122,7 @@ void TileCopy::forEachPiece(function_ref<void(const Piece &)> body) {
   // Columns that are far apart in memory are better walked rows first.
   bool rowsFirst = rows > 1 && stride(1) != 1 && stride(0) == 1;
   int64_t inner = rowsFirst ? rows : perRow;
-  int64_t numSteps = llvm::divideCeil(total, numThreads);
+  int64_t numSteps = llvm::divideCeil(total, threads.count);
   auto getPiece = [&](Value index, int64_t bits) {
     Piece piece;
     ThreadPart first, second;
@@ -146,28 +146,28 @@ void TileCopy::forEachPiece(function_ref<void(const Piece &)> body) {
     }
     return piece;
   };
-  bool exact = numThreads % inner == 0 && !rowsFirst;
-  int64_t threadBits = llvm::PowerOf2Ceil(numThreads) - 1;
+  bool exact = threads.count % inner == 0 && !rowsFirst;
+  int64_t threadBits = llvm::PowerOf2Ceil(threads.count) - 1;
   constexpr int64_t maxUnrolled = 32;
   if (numSteps <= maxUnrolled) {
-    Piece first = getPiece(e.threadId(), threadBits);
+    Piece first = getPiece(threads.id, threadBits);
     for (int64_t step = 0; step < numSteps; ++step) {
       Piece piece = first;
-      int64_t start = step * numThreads;
+      int64_t start = step * threads.count;
       if (exact && inner != total)
         piece.rowConst = start / inner;
       else if (step != 0)
-        piece = getPiece(e.addC(e.threadId(), start), -1);
-      if (start + numThreads > total)
-        piece.exists = e.lessThanC(e.threadId(), total - start);
+        piece = getPiece(e.addC(threads.id, start), -1);
+      if (start + threads.count > total)
+        piece.exists = e.lessThanC(threads.id, total - start);
       body(piece);
     }
     return;
   }
-  Value thread = LLVM::ZExtOp::create(e.builder, e.loc, e.i64(), e.threadId());
+  Value thread = LLVM::ZExtOp::create(e.builder, e.loc, e.i64(), threads.id);
   scf::ForOp::create(
-      e.builder, e.loc, thread, e.c64(total), e.c64(numThreads), ValueRange(),
-      [&](OpBuilder &, Location loc, Value index, ValueRange) {
+      e.builder, e.loc, thread, e.c64(total), e.c64(threads.count),
+      ValueRange(), [&](OpBuilder &, Location loc, Value index, ValueRange) {
         body(getPiece(LLVM::TruncOp::create(e.builder, loc, e.i32(), index),
                       -1));
         scf::YieldOp::create(e.builder, loc);
@@ -286,7 +286,7 @@ struct CopyInPattern : TilePattern<CopyInOp> {
     TileCopy copy(e, kernel, op, global, tile, op.getDims(),
                   adaptor.getSource().front(), adaptor.getTile().front(),
                   adaptor.getIndices(), adaptor.getValid());
-    copy.emitIn(/*isAsync=*/static_cast<bool>(op.getToken()));
+    copy.emitIn(/*isAsync=*/op.getToken() || op.getSlot());
     if (op.getToken())
       rewriter.replaceOpWithMultiple(op, {ValueRange()});
     else

@@ -198,6 +198,13 @@ Value Emitter::shuffleXor(Value value, int64_t laneMask) {
                               UnitAttr());
 }
 
+void Emitter::proxyFence() {
+  NVVM::FenceProxyOp::create(
+      builder, loc, NVVM::ProxyKind::async_shared,
+      NVVM::SharedSpaceAttr::get(builder.getContext(),
+                                 NVVM::SharedSpace::shared_cta));
+}
+
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//

@@ -82,6 +82,9 @@ public:
                          int64_t numThreads);
   Value shuffleXor(Value value, int64_t laneMask);
   void barrier() { NVVM::BarrierOp::create(builder, loc); }
+  /// Makes shared memory that was written by instructions of this thread, or
+  /// that it has waited for, visible to wgmma and the copy engine.
+  void proxyFence();
 
   /// Pointer plus bytes; a null offset is zero.
   Value advance(Value pointer, Value bytes);

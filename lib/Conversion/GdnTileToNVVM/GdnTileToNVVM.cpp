@@ -106,10 +106,11 @@ ConvertGdnTileToNVVMPass::convertKernel(func::FuncOp func, const GpuTarget &gpu,
   KernelLowering kernel(func, gpu);
   if (failed(kernel.analyze()))
     return failure();
-  infos[func.getName()] = {kernel.getNumThreads(), kernel.getSharedBytes()};
+  infos[func.getName()] = {kernel.getBlockThreads(), kernel.getSharedBytes()};
 
   RewritePatternSet patterns(&getContext());
   populateStructurePatterns(kernel, patterns);
+  populateRolePatterns(kernel, patterns);
   populateElementwisePatterns(kernel, patterns);
   populateMathPatterns(kernel, patterns);
   populateAccessPatterns(kernel, patterns);

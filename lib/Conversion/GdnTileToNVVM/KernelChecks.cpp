@@ -144,9 +144,48 @@ static LogicalResult checkMath(Operation *op) {
   return op->emitOpError("is lowered for f32 only, but has ") << element;
 }
 
+/// Ops whose GPU form has barriers of the whole block in it.
+static bool meetsAllWarps(Operation *op) {
+  if (isa<CumsumOp, ScoresOp, TriInverseOp, RingOp>(op))
+    return true;
+  auto sum = dyn_cast<SumOp>(op);
+  return sum && cast<VectorType>(sum.getResult().getType()).getDimSize(0) == 1;
+}
+
+/// The other warps of the block hold no part of a fragment.
+LogicalResult KernelLowering::checkRoles(RolesOp roles) {
+  WalkResult walk = func.walk([&](Operation *op) {
+    if (op != func && !getRole(op) && !isa<RolesOp>(op) &&
+        llvm::any_of(op->getResultTypes(), isFragment)) {
+      op->emitOpError("holds a fragment in front of the roles");
+      return WalkResult::interrupt();
+    }
+    if (getRole(op) && meetsAllWarps(op)) {
+      op->emitOpError("needs all warps of the block, but stands in a role");
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  // setmaxnreg comes with the architecture-specific features.
+  bool setsRegisters =
+      llvm::any_of(roles.getBody().front().getOps<RoleOp>(),
+                   [](RoleOp role) { return role.getRegisters().has_value(); });
+  if (!setsRegisters || target.hasWarpgroupMma())
+    return success();
+  return roles.emitOpError("sets registers, which ")
+         << target.name << " cannot";
+}
+
 LogicalResult KernelLowering::checkOp(Operation *op) {
   if (!isSupported(op))
     return op->emitOpError("is not supported in a tile program for the GPU");
+  if (isa<RingOp>(op) && target.computeCapability < 90)
+    return op->emitOpError("needs sm_90 or later, but the target is ")
+           << target.name;
+  if (auto roles = dyn_cast<RolesOp>(op))
+    return checkRoles(roles);
   for (Type type : op->getResultTypes())
     if (failed(checkType(op, type)))
       return failure();

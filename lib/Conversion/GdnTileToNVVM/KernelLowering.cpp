@@ -15,6 +15,9 @@ using namespace mlir;
 using namespace mlir::gdn;
 using namespace mlir::gdn_tile;
 
+/// Bytes of an mbarrier.
+constexpr int64_t kBarrierBytes = 8;
+
 static LowerToLLVMOptions getOptions(MLIRContext *context) {
   LowerToLLVMOptions options(context);
   options.overrideIndexBitwidth(64);
@@ -23,7 +26,8 @@ static LowerToLLVMOptions getOptions(MLIRContext *context) {
 
 KernelLowering::KernelLowering(func::FuncOp func, const GpuTarget &target)
     : func(func), kernel(gdn_tile::getKernelAttr(func)), target(target),
-      converter(func.getContext(), getOptions(func.getContext())) {
+      converter(func.getContext(), getOptions(func.getContext())),
+      blockWarps(kernel.getWarps()) {
   addTypeConversions();
 }
 
@@ -48,15 +52,17 @@ void KernelLowering::addTypeConversions() {
         return converter.convertType(type.getFragment(), results);
       });
   converter.addConversion(
-      [this](PendingType type, SmallVectorImpl<Type> &results) {
-        return converter.convertType(type.getFragment(), results);
-      });
-  converter.addConversion(
       [](TokenType type, SmallVectorImpl<Type> &results) { return success(); });
   converter.addConversion([](MemRefType type) -> Type {
     return LLVM::LLVMPointerType::get(type.getContext(),
                                       isShared(type) ? 3 : 1);
   });
+  // The first of its barriers; the barrier that a filled stage completes.
+  auto sharedPointer = [](Type type) -> Type {
+    return LLVM::LLVMPointerType::get(type.getContext(), 3);
+  };
+  converter.addConversion([=](RingType type) { return sharedPointer(type); });
+  converter.addConversion([=](SlotType type) { return sharedPointer(type); });
 }
 
 FragmentLayout KernelLowering::getLayout(Type fragment) const {
@@ -112,6 +118,38 @@ SmallVector<Value> KernelLowering::pack(Emitter &e, Type fragment,
 }
 
 //===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+void KernelLowering::recordRoles(RolesOp roles) {
+  blockWarps = roles.getNumWarps();
+  int64_t barrier = 0;
+  for (auto role : roles.getBody().front().getOps<RoleOp>()) {
+    // Barrier 0 is that of the whole block.
+    RoleWarps warps{roles.getFirstWarp(role),
+                    static_cast<int64_t>(role.getWarps()), ++barrier};
+    role.walk([&](Operation *op) { roleWarps[op] = warps; });
+  }
+}
+
+ThreadSet KernelLowering::getThreads(Emitter &e, Operation *op) const {
+  auto role = roleWarps.find(op);
+  if (role == roleWarps.end())
+    return {e.threadId(), getBlockThreads()};
+  return {e.addC(e.threadId(), -32 * role->second.first),
+          32 * role->second.count};
+}
+
+void KernelLowering::emitBarrier(Emitter &e, Operation *op) const {
+  auto role = roleWarps.find(op);
+  if (role == roleWarps.end())
+    return e.barrier();
+  NVVM::BarrierOp::create(
+      e.builder, e.loc, TypeRange(), e.c32(role->second.barrier),
+      e.c32(32 * role->second.count), NVVM::BarrierReductionAttr(), Value());
+}
+
+//===----------------------------------------------------------------------===//
 // Shared memory
 //===----------------------------------------------------------------------===//
 
@@ -149,6 +187,11 @@ LogicalResult KernelLowering::placeSharedMemory() {
     sharedOffsets[sum] = sharedBytes;
     sharedBytes += kernel.getWarps() * type.getDimSize(1) * sizeof(float);
   });
+  func.walk([&](RingOp ring) {
+    sharedBytes = llvm::alignTo(sharedBytes, 16);
+    sharedOffsets[ring] = sharedBytes;
+    sharedBytes += 2 * kBarrierBytes * ring.getRing().getType().getStages();
+  });
   if (sharedBytes > target.sharedBytes)
     return func.emitOpError("kernel '")
            << func.getName() << "' needs " << sharedBytes
@@ -176,16 +219,35 @@ static bool writesOperand(Operation &op, const DenseSet<Value> &operands) {
   return isa<CumsumOp, ScoresOp, TriInverseOp>(op);
 }
 
+// A ring whose tiles products read needs a fence behind the wait, unless only
+// the copy engine fills them.
+void KernelLowering::findRingFences(const DenseSet<Value> &operands) {
+  func.walk([&](CopyInOp copy) {
+    if (copy.getSlot())
+      copied.insert(copy.getSlot()
+                        .getDefiningOp<RingAcquireOp>()
+                        .getRing()
+                        .getDefiningOp());
+  });
+  func.walk([&](RingWaitOp wait) {
+    auto ring = wait.getRing().getDefiningOp<RingOp>();
+    if (llvm::any_of(ring.getBuffers(),
+                     [&](Value buffer) { return operands.contains(buffer); }))
+      fenced.insert(wait);
+  });
+}
+
 void KernelLowering::findProxyFences() {
   DenseSet<Value> operands;
   func.walk([&](MmaOp op) { operands.insert(getAllocation(op.getB())); });
+  findRingFences(operands);
   func.walk([&](BarrierOp barrier) {
     // At the start of a block nothing is known of what came before.
     Operation *op = barrier->getPrevNode();
     while (op && !isa<BarrierOp>(op) && !writesOperand(*op, operands))
       op = op->getPrevNode();
     if (!op || !isa<BarrierOp>(op))
-      fencedBarriers.insert(barrier);
+      fenced.insert(barrier);
   });
 }
 
@@ -202,5 +264,6 @@ LogicalResult KernelLowering::analyze() {
                                : WalkResult::advance();
   });
   findProxyFences();
+  func.walk([&](RolesOp roles) { recordRoles(roles); });
   return failure(walk.wasInterrupted() || failed(placeSharedMemory()));
 }

@@ -32,6 +32,13 @@ struct AccessInfo {
   SmallVector<int64_t> validMultiples;
 };
 
+/// Threads of a block that work on an op together.
+struct ThreadSet {
+  /// Number of a thread among them.
+  Value id;
+  int64_t count;
+};
+
 /// The kernel under conversion: its layouts, its shared memory and its types.
 class KernelLowering {
 public:
@@ -41,7 +48,13 @@ public:
   /// records the accesses. Errors are reported at the ops.
   LogicalResult analyze();
 
+  /// The threads that hold fragments: the whole block, or its first role.
   int64_t getNumThreads() const { return 32 * kernel.getWarps(); }
+  int64_t getBlockThreads() const { return 32 * blockWarps; }
+  /// The threads that run an op: those of its role, or the whole block.
+  ThreadSet getThreads(Emitter &emitter, Operation *op) const;
+  /// Waits for all threads that run an op.
+  void emitBarrier(Emitter &emitter, Operation *op) const;
   int64_t getSharedBytes() const { return sharedBytes; }
   /// Whether products run as wgmma, which reads shared memory by the
   /// asynchronous proxy.
@@ -49,8 +62,16 @@ public:
   /// Whether threads may have written a tile of a product since the barrier
   /// before this one.
   bool needsProxyFence(gdn_tile::BarrierOp barrier) const {
-    return fencedBarriers.contains(barrier);
+    return fenced.contains(barrier);
   }
+  /// Whether products read tiles of the ring that copies or stores of threads
+  /// have written.
+  bool needsProxyFence(gdn_tile::RingWaitOp wait) const {
+    return fenced.contains(wait);
+  }
+  /// Whether copies fill the tiles of a ring: then each thread of a producer
+  /// arrives for itself, else one for its warp.
+  bool hasCopies(gdn_tile::RingOp ring) const { return copied.contains(ring); }
   gdn_tile::FragmentLayout getLayout(Type fragment) const;
   /// Whether a register holds two neighbouring columns (16-bit floats).
   bool isPacked(Type fragment) const;
@@ -84,19 +105,29 @@ public:
   LLVMTypeConverter converter;
 
 private:
+  /// The warps of a role, and the number of its named barrier.
+  struct RoleWarps {
+    int64_t first, count, barrier;
+  };
+
   LogicalResult checkName();
   LogicalResult checkArguments();
   LogicalResult checkOp(Operation *op);
   LogicalResult checkType(Operation *op, Type type);
+  LogicalResult checkRoles(gdn_tile::RolesOp roles);
   LogicalResult placeSharedMemory();
   void addTypeConversions();
   void findProxyFences();
+  void findRingFences(const DenseSet<Value> &operands);
+  void recordRoles(gdn_tile::RolesOp roles);
 
   DenseMap<Operation *, AccessInfo> accesses;
   DenseMap<Operation *, int64_t> sharedOffsets;
   int64_t sharedBytes = 0;
   bool warpgroupProducts = false;
-  DenseSet<Operation *> fencedBarriers;
+  DenseSet<Operation *> fenced, copied;
+  int64_t blockWarps;
+  DenseMap<Operation *, RoleWarps> roleWarps;
 };
 
 /// Name of the block's one shared memory variable.
@@ -135,6 +166,8 @@ void populateMathPatterns(const KernelLowering &kernel,
                           RewritePatternSet &patterns);
 void populateStructurePatterns(const KernelLowering &kernel,
                                RewritePatternSet &patterns);
+void populateRolePatterns(const KernelLowering &kernel,
+                          RewritePatternSet &patterns);
 void populateAccessPatterns(const KernelLowering &kernel,
                             RewritePatternSet &patterns);
 void populateCopyPatterns(const KernelLowering &kernel,

@@ -37,7 +37,7 @@ struct FuncPattern : TilePattern<func::FuncOp> {
     kernelFunc->setAttr("gpu.kernel", rewriter.getUnitAttr());
     kernelFunc->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                         rewriter.getDenseI32ArrayAttr(
-                            {static_cast<int32_t>(kernel.getNumThreads())}));
+                            {static_cast<int32_t>(kernel.getBlockThreads())}));
     // Without a bound ptxas spills rather than give up a third block.
     kernelFunc->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                         rewriter.getI32IntegerAttr(
@@ -85,13 +85,11 @@ struct BarrierPattern : TilePattern<gdn_tile::BarrierOp> {
   LogicalResult
   matchAndRewrite(gdn_tile::BarrierOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
     // What the threads wrote before the barrier, wgmma may read behind it.
     if (kernel.usesWarpgroupProducts() && kernel.needsProxyFence(op))
-      NVVM::FenceProxyOp::create(
-          rewriter, op.getLoc(), NVVM::ProxyKind::async_shared,
-          NVVM::SharedSpaceAttr::get(rewriter.getContext(),
-                                     NVVM::SharedSpace::shared_cta));
-    Emitter(rewriter, op.getLoc()).barrier();
+      e.proxyFence();
+    kernel.emitBarrier(e, op);
     rewriter.eraseOp(op);
     return success();
   }
@@ -162,7 +160,8 @@ struct ScalarStorePattern : TilePattern<memref::StoreOp> {
         getElementAddress(e, op.getMemRefType(), adaptor.getMemref().front(),
                           flatten(adaptor.getIndices()));
     Value value = adaptor.getValue().front();
-    scf::IfOp::create(rewriter, op.getLoc(), e.equalsC(e.threadId(), 0),
+    scf::IfOp::create(rewriter, op.getLoc(),
+                      e.equalsC(kernel.getThreads(e, op).id, 0),
                       [&](OpBuilder &builder, Location loc) {
                         LLVM::StoreOp::create(builder, loc, value, address);
                         scf::YieldOp::create(builder, loc);

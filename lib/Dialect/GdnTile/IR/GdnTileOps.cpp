@@ -146,6 +146,12 @@ static LogicalResult verifyCopy(Operation *op, Type tileType, Type globalType,
   return verifyAccess(op, global, numIndices, dims, numValid);
 }
 
+static LogicalResult verifySlot(Operation *op, Value slot) {
+  if (slot.getDefiningOp<RingAcquireOp>())
+    return success();
+  return op->emitOpError("expects the slot of a gdn_tile.ring_acquire");
+}
+
 LogicalResult CopyInOp::verify() {
   if (failed(verifyCopy(*this, getTile().getType(), getSource().getType(),
                         getIndices().size(), getDims(), getValid().size())))
@@ -155,10 +161,21 @@ LogicalResult CopyInOp::verify() {
   if (from != to && !(to.isF32() && isa<FloatType>(from)))
     return emitOpError("expects equal element types or an f32 tile, but has ")
            << from << " to " << to;
-  if (getToken() && from != to)
+  if ((getToken() || getSlot()) && from != to)
     return emitOpError("an asynchronous copy cannot convert ")
            << from << " to " << to;
-  return success();
+  if (!getSlot())
+    return success();
+  if (getToken())
+    return emitOpError("cannot both signal a slot and return a token");
+  if (failed(verifySlot(*this, getSlot())))
+    return failure();
+  Value ring = getSlot().getDefiningOp<RingAcquireOp>().getRing();
+  if (auto stage = getTile().getDefiningOp<StageOp>())
+    if (auto op = ring.getDefiningOp<RingOp>();
+        op && llvm::is_contained(op.getBuffers(), stage.getBuffers()))
+      return success();
+  return emitOpError("signals a slot of a ring that does not hold its tile");
 }
 
 void CopyInOp::getEffects(Effects &effects) {

@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace mlir::gdn_tile;
 
 static bool canBeAsync(CopyInOp copy) {
-  return !copy.getToken() &&
+  return !copy.getToken() && !copy.getSlot() &&
          cast<MemRefType>(copy.getSource().getType()).getElementType() ==
              cast<MemRefType>(copy.getTile().getType()).getElementType();
 }
@@ -60,7 +60,8 @@ static void batchBlock(Block &block) {
     last = nullptr;
   };
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (auto copy = dyn_cast<CopyInOp>(op); copy && !copy.getToken()) {
+    if (auto copy = dyn_cast<CopyInOp>(op);
+        copy && !copy.getToken() && !copy.getSlot()) {
       // A tile that is copied to twice would be written in any order.
       if (llvm::any_of(copies, [&](CopyInOp other) {
             return other.getTile() == copy.getTile();

@@ -152,6 +152,9 @@ SmallVector<Value> getCopiedTiles(Value token) {
 /// Appends the accesses of an op without regions to shared memory.
 LogicalResult getAccesses(Operation *op, SmallVectorImpl<Access> &accesses) {
   auto append = [&](Value memref, bool isWrite) -> LogicalResult {
+    // The tiles of a ring are ordered by its own barriers.
+    if (isGuardedByRing(memref))
+      return success();
     Tile tile = getTile(memref);
     if (!tile.allocation)
       return op->emitOpError(
@@ -163,9 +166,11 @@ LogicalResult getAccesses(Operation *op, SmallVectorImpl<Access> &accesses) {
     for (Value memref : getCopiedTiles(wait.getToken())) {
       // A token that a loop carries may be of another stage than the one that
       // its copy names in this iteration.
+      size_t before = accesses.size();
       if (failed(append(memref, /*isWrite=*/true)))
         return failure();
-      accesses.back().tile.stage = Tile::kAnyStage;
+      if (accesses.size() > before)
+        accesses.back().tile.stage = Tile::kAnyStage;
     }
     return success();
   }
@@ -207,6 +212,7 @@ private:
   LogicalResult walkOp(Operation *op, State &state, Barriers &barriers);
   LogicalResult walkAccesses(Operation *op, State &state, Barriers &barriers);
   LogicalResult walkIf(scf::IfOp op, State &state, Barriers &barriers);
+  LogicalResult walkRoles(RolesOp op, State &state, Barriers &barriers);
   LogicalResult walkLoop(Operation *op, State &state, Barriers &barriers,
                          LoopBody body);
   LogicalResult solveLoop(State &state, Barriers &barriers, LoopBody body);
@@ -220,10 +226,13 @@ LogicalResult Planner::walk(Block &block, State &state, Barriers &barriers) {
 }
 
 LogicalResult Planner::walkOp(Operation *op, State &state, Barriers &barriers) {
-  if (isa<BarrierOp>(op)) {
+  // All warps of the block meet where a ring is made.
+  if (isa<BarrierOp, RingOp>(op)) {
     state.clear();
     return success();
   }
+  if (auto roles = dyn_cast<RolesOp>(op))
+    return walkRoles(roles, state, barriers);
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return walkIf(branch, state, barriers);
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
@@ -278,6 +287,20 @@ LogicalResult Planner::walkIf(scf::IfOp op, State &state, Barriers &barriers) {
   if (op.elseBlock() && failed(walk(*op.elseBlock(), otherwise, barriers)))
     return failure();
   state.join(otherwise);
+  return success();
+}
+
+// Every role starts with nothing pending: a barrier of the whole block in front
+// of the roles, where one is needed, and barriers of its warps inside.
+LogicalResult Planner::walkRoles(RolesOp op, State &state, Barriers &barriers) {
+  if (!(state == State()))
+    barriers.insert(op);
+  state.clear();
+  for (auto role : op.getBody().front().getOps<RoleOp>()) {
+    State inside;
+    if (failed(walk(role.getBody().front(), inside, barriers)))
+      return failure();
+  }
   return success();
 }
 

@@ -21,8 +21,9 @@ using namespace mlir::gdn_tile;
 
 // Ops that neither a product nor a wait for it may cross.
 static bool isFence(Operation &op) {
-  return isa<BarrierOp, WaitOp>(op) || op.getNumRegions() != 0 ||
-         op.hasTrait<OpTrait::IsTerminator>();
+  return isa<BarrierOp, WaitOp, RingWaitOp, RingAcquireOp, RingCommitOp,
+             RingReleaseOp>(op) ||
+         op.getNumRegions() != 0 || op.hasTrait<OpTrait::IsTerminator>();
 }
 
 // Makes a product asynchronous with its wait right behind it. If it continues

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "gdn/Dialect/GdnTile/IR/GdnTile.h"
+#include "LoopCopies.h"
+
 #include "gdn/Dialect/GdnTile/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -14,7 +15,6 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "llvm/ADT/SetVector.h"
 
 namespace mlir::gdn_tile {
 #define GEN_PASS_DEF_GDNTILEPIPELINECOPIESPASS
@@ -27,116 +27,12 @@ using namespace mlir::gdn_tile;
 namespace {
 
 //===----------------------------------------------------------------------===//
-// Which copies
-//===----------------------------------------------------------------------===//
-
-// True if something in the loop may write to `memref` or to a view of it.
-bool isWrittenIn(scf::ForOp loop, Value memref) {
-  for (Operation *user : memref.getUsers()) {
-    if (auto view = dyn_cast<ViewLikeOpInterface>(user)) {
-      if (isWrittenIn(loop, view.getViewDest()))
-        return true;
-      continue;
-    }
-    if (!loop->isProperAncestor(user))
-      continue;
-    auto effects = dyn_cast<MemoryEffectOpInterface>(user);
-    if (!effects || effects.getEffectOnValue<MemoryEffects::Write>(memref))
-      return true;
-  }
-  return false;
-}
-
-/// The copies of a loop that can run ahead, and the ops of its body that their
-/// operands need.
-struct Candidates {
-  SmallVector<CopyInOp> copies;
-  llvm::SetVector<Operation *> slice;
-};
-
-class CandidateFinder {
-public:
-  explicit CandidateFinder(scf::ForOp loop) : loop(loop) {}
-
-  Candidates find();
-
-private:
-  bool isCandidate(CopyInOp copy);
-  bool addSlice(Value value, llvm::SetVector<Operation *> &slice);
-  bool isOutside(Value value) { return loop.isDefinedOutsideOfLoop(value); }
-
-  scf::ForOp loop;
-};
-
-// Only this copy fills the tile, and everything that touches the tile comes
-// behind the copy in the same iteration.
-bool CandidateFinder::isCandidate(CopyInOp copy) {
-  auto alloc = copy.getTile().getDefiningOp<memref::AllocOp>();
-  auto elementType = [](Value memref) {
-    return cast<MemRefType>(memref.getType()).getElementType();
-  };
-  if (copy.getToken() || !alloc || !isOutside(copy.getSource()) ||
-      elementType(copy.getSource()) != elementType(copy.getTile()) ||
-      isWrittenIn(loop, copy.getSource()))
-    return false;
-  for (Operation *user : alloc->getUsers()) {
-    if (user == copy || isa<memref::DeallocOp>(user))
-      continue;
-    Operation *ancestor = loop.getBody()->findAncestorOpInBlock(*user);
-    if (!ancestor || !copy->isBeforeInBlock(ancestor))
-      return false;
-    if (isa<CopyInOp, ViewLikeOpInterface>(user))
-      return false;
-  }
-  return true;
-}
-
-// Adds the ops that compute `value` from the induction variable and from
-// outside, in order; false if there is more to it.
-bool CandidateFinder::addSlice(Value value,
-                               llvm::SetVector<Operation *> &slice) {
-  if (value == loop.getInductionVar() || isOutside(value))
-    return true;
-  Operation *op = value.getDefiningOp();
-  if (!op || op->getBlock() != loop.getBody() || op->getNumRegions() != 0)
-    return false;
-  if (slice.contains(op))
-    return true;
-  auto load = dyn_cast<memref::LoadOp>(op);
-  bool isRepeatable = load ? !isShared(load.getMemRefType()) &&
-                                 isOutside(load.getMemRef()) &&
-                                 !isWrittenIn(loop, load.getMemRef())
-                           : isMemoryEffectFree(op);
-  if (!isRepeatable)
-    return false;
-  for (Value operand : op->getOperands())
-    if (!addSlice(operand, slice))
-      return false;
-  slice.insert(op);
-  return true;
-}
-
-Candidates CandidateFinder::find() {
-  Candidates result;
-  for (auto copy : loop.getBody()->getOps<CopyInOp>()) {
-    llvm::SetVector<Operation *> slice = result.slice;
-    auto add = [&](Value value) { return addSlice(value, slice); };
-    if (!isCandidate(copy) || !llvm::all_of(copy.getIndices(), add) ||
-        !llvm::all_of(copy.getValid(), add))
-      continue;
-    result.copies.push_back(copy);
-    result.slice = std::move(slice);
-  }
-  return result;
-}
-
-//===----------------------------------------------------------------------===//
 // The loop with copies ahead
 //===----------------------------------------------------------------------===//
 
 class Pipeliner {
 public:
-  Pipeliner(scf::ForOp loop, Candidates candidates, int64_t stages)
+  Pipeliner(scf::ForOp loop, LoopCopies candidates, int64_t stages)
       : loop(loop), candidates(std::move(candidates)), stages(stages),
         b(loop.getLoc(), loop) {}
 
@@ -153,7 +49,7 @@ private:
   }
 
   scf::ForOp loop;
-  Candidates candidates;
+  LoopCopies candidates;
   int64_t stages;
   ImplicitLocOpBuilder b;
   /// One allocation of `stages` tiles per copy.
@@ -183,12 +79,13 @@ SmallVector<Value> Pipeliner::computeOperands(Value iv, Value isValid) {
   auto clone = [&](OpBuilder &builder) {
     IRMapping mapping;
     mapping.map(loop.getInductionVar(), iv);
-    for (Operation *op : candidates.slice)
+    for (Operation *op : candidates.getSlice())
       builder.clone(*op, mapping);
     return llvm::map_to_vector(
         wanted, [&](Value value) { return mapping.lookupOrDefault(value); });
   };
-  if (llvm::all_of(candidates.slice, [](Operation *op) { return isPure(op); }))
+  if (llvm::all_of(candidates.getSlice(),
+                   [](Operation *op) { return isPure(op); }))
     return clone(b);
   SmallVector<Type> types(wanted.size(), b.getIndexType());
   Value zero = index(0);
@@ -309,7 +206,7 @@ void Pipeliner::run() {
     from.replaceAllUsesWith(to);
   loop.erase();
   // What computed the operands of the copies may have no other use.
-  for (Operation *op : llvm::reverse(candidates.slice))
+  for (Operation *op : llvm::reverse(candidates.getSlice()))
     if (isOpTriviallyDead(op))
       op->erase();
 }
@@ -327,7 +224,7 @@ public:
     for (scf::ForOp loop : loops) {
       int64_t stages =
           loop->getAttrOfType<IntegerAttr>(kStagesAttrName).getInt();
-      Candidates candidates = CandidateFinder(loop).find();
+      LoopCopies candidates = findLoopCopies(loop);
       if (stages > 1 && !candidates.copies.empty()) {
         Pipeliner(loop, std::move(candidates), stages).run();
         continue;

@@ -46,6 +46,13 @@ inline KernelAttr getKernelAttr(Operation *func) {
 /// True for memrefs in shared (workgroup) memory.
 bool isShared(Type type);
 
+/// The buffers that the ring of a ring op guards are its own: `memref` is one
+/// of them, or a stage of one.
+bool isGuardedByRing(Value memref);
+
+/// The role that an op stands in, or null.
+RoleOp getRole(Operation *op);
+
 /// Whether a product of a kernel can run as warpgroup products (wgmma): 64 rows
 /// in 4 warps, 16-bit operands, and a tile in panels of 128 bytes.
 bool fitsWarpgroup(MmaOp op, KernelAttr kernel);

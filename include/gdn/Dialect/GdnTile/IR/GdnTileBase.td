@@ -41,8 +41,14 @@ def GdnTile_Dialect : Dialect {
     SSA: an asynchronous copy returns a token, `gdn_tile.wait` takes it; an
     asynchronous product returns a pending fragment, `gdn_tile.mma_wait` gives it.
     Barriers are inserted by one pass, `gdn-tile-insert-barriers`. The attribute
-    `gdn_tile.stages = n` on an `scf.for` asks `gdn-tile-pipeline-copies` to run its
-    copies n - 1 iterations ahead.
+    `gdn_tile.stages = n` on an `scf.for` asks for n buffers per tile: copies run
+    n - 1 iterations ahead (`gdn-tile-pipeline-copies`).
+
+    Warps of a block may have different *roles* (`gdn_tile.roles`): one role computes,
+    others copy. Roles exchange tiles through *rings*: a ring guards one or more
+    allocations of n tiles. Its producers acquire a stage, fill it and commit
+    it; its consumers wait for it, read it and release it. Nothing else
+    orders the warps of two roles.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -67,7 +73,7 @@ def GdnTile_KernelAttr : AttrDef<GdnTile_Dialect, "Kernel"> {
   let description = [{
     | field | meaning |
     |---|---|
-    | `warps` | warps per block, 1 to 16 |
+    | `warps` | warps per block, 1 to 16; with `gdn_tile.roles` those of the first role |
     | `layout` | `accumulator`: a fragment of M rows lies in the layout of the mma.sync m16n8 and wgmma accumulator, 16 rows per warp, M = 16 * warps; `rows`: each row lies in `lanes` neighbouring lanes, 16 bytes per lane in turn, for row sums and streaming |
     | `lanes` | lanes per row of the `rows` layout: 1, 2, 4, 8, 16 or 32 |
     | `blocks` | blocks that one SM shall hold at least: bounds the registers of a thread; absent = no bound |
@@ -105,6 +111,24 @@ def GdnTile_Pending : TypeDef<GdnTile_Dialect, "Pending"> {
   }];
   let parameters = (ins "::mlir::VectorType":$fragment);
   let assemblyFormat = "`<` $fragment `>`";
+}
+
+def GdnTile_Ring : TypeDef<GdnTile_Dialect, "Ring"> {
+  let mnemonic = "ring";
+  let summary = "stages of shared tiles that warps of different roles exchange";
+  let description = [{
+    `!gdn_tile.ring<n>`, n >= 1: n stages. Stage i mod n serves iteration i. A stage
+    has two barriers in shared memory: *full*, when its producers have committed
+    it and their copies have landed, and *empty*, when its consumers have released it.
+  }];
+  let parameters = (ins "int64_t":$stages);
+  let assemblyFormat = "`<` $stages `>`";
+  let genVerifyDecl = 1;
+}
+
+def GdnTile_Slot : TypeDef<GdnTile_Dialect, "Slot"> {
+  let mnemonic = "slot";
+  let summary = "one stage of a ring that its producers fill";
 }
 
 #endif // GDN_DIALECT_GDNTILE_IR_GDNTILEBASE_TD

@@ -86,7 +86,8 @@ def GdnTile_CopyInOp : GdnTile_CopyOp<"copy_in"> {
     differ the value is extended to float32 on the way.
 
     With a token result the copy is asynchronous (`cp.async`): the tile may be
-    read only behind a `gdn_tile.wait` on the token.
+    read only behind a `gdn_tile.wait` on the token. With a slot of a ring it
+    is asynchronous too: the stage is full only when the copy has landed.
 
     ```mlir
     gdn_tile.copy_in %k[%row, %head, %c0] dims [0, 2] valid(%rows, %c128) to %tile
@@ -95,11 +96,17 @@ def GdnTile_CopyInOp : GdnTile_CopyOp<"copy_in"> {
   }];
   let arguments = (ins AnyMemRef:$source, Variadic<Index>:$indices,
                        DenseI64ArrayAttr:$dims, Variadic<Index>:$valid,
-                       AnyMemRef:$tile);
+                       AnyMemRef:$tile, Optional<GdnTile_Slot>:$slot);
   let results = (outs Optional<GdnTile_Token>:$token);
+  let builders = [OpBuilder<(ins "Type":$token, "Value":$source,
+      "ValueRange":$indices, "ArrayRef<int64_t>":$dims, "ValueRange":$valid,
+      "Value":$tile), [{
+    build($_builder, $_state, token, source, indices, dims, valid, tile, Value());
+  }]>];
   let assemblyFormat = [{
     $source `[` $indices `]` `dims` $dims (`valid` `(` $valid^ `)`)? `to` $tile
-    attr-dict `:` type($source) `to` type($tile) (`->` type($token)^)?
+    (`signal` `(` $slot^ `)`)? attr-dict `:` type($source) `to` type($tile)
+    (`->` type($token)^)?
   }];
 }
 
@@ -310,6 +317,137 @@ def GdnTile_TriInverseOp : GdnTile_SharedOp<"tri_inverse"> {
   }];
   let arguments = (ins AnyMemRef:$tile, UnitAttr:$exact);
   let assemblyFormat = "$tile attr-dict `:` type($tile)";
+}
+
+//===----------------------------------------------------------------------===//
+// Roles and rings
+//===----------------------------------------------------------------------===//
+
+def GdnTile_RolesOp : GdnTile_Op<"roles", [
+    NoTerminator, RecursiveMemoryEffects, SingleBlock]> {
+  let summary = "warps of a block that run different programs at the same time";
+  let description = [{
+    Each `gdn_tile.role` in the region is the program of its own warps; the roles run
+    side by side. The first role has the warps of the kernel attribute and alone
+    may hold fragments; the warps of the others follow in order. What stands in front
+    of the op is run by all warps; behind it the block ends.
+
+    `gdn_tile.barrier` in a role is a barrier of the warps of the role.
+
+    ```mlir
+    gdn_tile.roles {
+      gdn_tile.role "math" warps(4) registers(240) { ... }
+      gdn_tile.role "load" warps(4) registers(24) { ... }
+    }
+    ```
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$body attr-dict";
+  let extraClassDeclaration = [{
+    /// Warps of all roles.
+    int64_t getNumWarps();
+    /// The first warp of a role.
+    int64_t getFirstWarp(RoleOp role);
+  }];
+  let hasVerifier = 1;
+}
+
+def GdnTile_RoleOp : GdnTile_Op<"role", [
+    HasParent<"RolesOp">, RecursiveMemoryEffects,
+    SingleBlockImplicitTerminator<"RoleEndOp">]> {
+  let summary = "what the warps of one role do";
+  let description = [{
+    `registers` is the number of registers of a thread in the role (`setmaxnreg`), a
+    multiple of 8 in 24..256, or absent. It belongs to whole warpgroups: if one
+    role of a warpgroup (four warps, counted from the first) has it, all have the same.
+  }];
+  let arguments = (ins StrAttr:$name, I64Attr:$warps, OptionalAttr<I64Attr>:$registers);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $name `warps` `(` $warps `)`
+    (`registers` `(` $registers^ `)`)? $body attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def GdnTile_RoleEndOp : GdnTile_Op<"role_end", [
+    HasParent<"RoleOp">, Pure, Terminator]> {
+  let summary = "end of a role";
+  let assemblyFormat = "attr-dict";
+}
+
+def GdnTile_RingOp : GdnTile_Op<"ring", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "create a ring of n stages of the given tiles";
+  let description = [{
+    `buffers` are shared-memory allocations of n tiles each, used only by the roles
+    that produce and consume: `producers` warps commit a stage, `consumers` warps release
+    it. All warps of the block meet here: behind the op every role may use the ring.
+
+    All tiles of one stage share its two barriers, so a consumer waits once for all
+    of them.
+
+    ```mlir
+    %ring = gdn_tile.ring(%k, %v : memref<3x64x128xbf16, #shared>, memref<3x64x64xbf16, #shared>) producers(4) consumers(4) : !gdn_tile.ring<3>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyMemRef>:$buffers, I64Attr:$producers,
+                       I64Attr:$consumers);
+  let results = (outs GdnTile_Ring:$ring);
+  let assemblyFormat = [{
+    `(` $buffers `:` type($buffers) `)` `producers` `(` $producers `)`
+    `consumers` `(` $consumers `)` attr-dict `:` type($ring)
+  }];
+  let hasVerifier = 1;
+}
+
+class GdnTile_RingUserOp<string mnemonic> : GdnTile_Op<mnemonic, [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let hasVerifier = 1;
+}
+
+def GdnTile_RingAcquireOp : GdnTile_RingUserOp<"ring_acquire"> {
+  let summary = "producer: wait until a stage is free";
+  let description = [{
+    Waits until stage `iteration` mod n has been released by its consumers as often
+    as it has been committed: `iteration` / n times. Iterations count from 0 and are
+    below 2^32; each is acquired and committed once, in order.
+  }];
+  let arguments = (ins GdnTile_Ring:$ring, Index:$iteration);
+  let results = (outs GdnTile_Slot:$slot);
+  let assemblyFormat = [{
+    $ring `[` $iteration `]` attr-dict `:` type($ring) `->` type($slot)
+  }];
+}
+
+def GdnTile_RingCommitOp : GdnTile_RingUserOp<"ring_commit"> {
+  let summary = "producer: a stage is filled";
+  let description = [{
+    What this warp stores and copies into the stage stands in front of it. The stage is
+    full when all producers have committed it and the copies that signal the
+    slot have landed.
+  }];
+  let arguments = (ins GdnTile_Slot:$slot);
+  let assemblyFormat = "$slot attr-dict";
+}
+
+def GdnTile_RingWaitOp : GdnTile_RingUserOp<"ring_wait"> {
+  let summary = "consumer: wait until a stage is full";
+  let description = [{
+    Behind it the tiles of stage `iteration` mod n may be read, by products too.
+  }];
+  let arguments = (ins GdnTile_Ring:$ring, Index:$iteration);
+  let assemblyFormat = "$ring `[` $iteration `]` attr-dict `:` type($ring)";
+}
+
+def GdnTile_RingReleaseOp : GdnTile_RingUserOp<"ring_release"> {
+  let summary = "consumer: a stage has been read";
+  let description = [{
+    This warp's reads of the stage, and those of products that it has waited for, are in
+    front of it.
+  }];
+  let arguments = (ins GdnTile_Ring:$ring, Index:$iteration);
+  let assemblyFormat = "$ring `[` $iteration `]` attr-dict `:` type($ring)";
 }
 
 #endif // GDN_DIALECT_GDNTILE_IR_GDNTILEOPS_TD

@@ -1,0 +1,258 @@
+//===- RolePatterns.cpp - roles of warps, rings of stages -----------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A ring of n stages is 2 n mbarriers: full[0..n), then empty[0..n). Iteration
+// i uses stage i mod n for the (i / n)-th time, so the phase that completes is
+// number i / n, and its parity tells it from the one before.
+//
+// The waits are inline assembly: nvvm.mbarrier.try_wait of MLIR 22.1 returns a
+// predicate, and a loop around it would cut the math role into more blocks than
+// ptxas schedules well.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelLowering.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+using namespace mlir::gdn_tile;
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+/// Roles that follow one another and fill the same warpgroups, or that set no
+/// registers.
+struct RoleGroup {
+  SmallVector<RoleOp> roles;
+  int64_t endWarp = 0;
+  std::optional<uint64_t> registers;
+};
+
+SmallVector<RoleGroup> groupRoles(RolesOp op) {
+  SmallVector<RoleGroup> groups;
+  for (auto role : op.getBody().front().getOps<RoleOp>()) {
+    if (groups.empty() || groups.back().registers != role.getRegisters())
+      groups.push_back({{}, 0, role.getRegisters()});
+    groups.back().roles.push_back(role);
+    groups.back().endWarp = op.getFirstWarp(role) + role.getWarps();
+  }
+  return groups;
+}
+
+struct RolesPattern : TilePattern<RolesOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(RolesOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    // Read from lane 0, so that ptxas knows the branches to be uniform.
+    Value warp = NVVM::ShflOp::create(rewriter, op.getLoc(), e.i32(), e.c32(-1),
+                                      e.warpId(), e.c32(0), e.c32(31),
+                                      NVVM::ShflKind::idx, UnitAttr());
+    SmallVector<RoleGroup> groups = groupRoles(op);
+    OpBuilder::InsertionGuard guard(rewriter);
+    for (auto [i, group] : llvm::enumerate(groups)) {
+      bool isLast = i + 1 == groups.size();
+      Block *rest = isLast ? nullptr : branch(rewriter, warp, group.endWarp);
+      emitGroup(rewriter, op, group, warp);
+      if (rest)
+        rewriter.setInsertionPointToStart(rest);
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+
+private:
+  /// if (warp < end) { insertion point } else { the returned block }
+  static Block *branch(ConversionPatternRewriter &rewriter, Value warp,
+                       int64_t end) {
+    Emitter e(rewriter, warp.getLoc());
+    auto branch = scf::IfOp::create(rewriter, e.loc, e.lessThanC(warp, end),
+                                    /*withElseRegion=*/true);
+    rewriter.setInsertionPointToStart(branch.thenBlock());
+    return branch.elseBlock();
+  }
+
+  void emitGroup(ConversionPatternRewriter &rewriter, RolesOp op,
+                 const RoleGroup &group, Value warp) const {
+    // What ptxas gives every thread of the block at its start.
+    uint64_t atStart = 65536 / kernel.getBlockThreads() / 8 * 8;
+    if (group.registers && *group.registers != atStart)
+      NVVM::SetMaxRegisterOp::create(
+          rewriter, op.getLoc(), *group.registers,
+          *group.registers > atStart ? NVVM::SetMaxRegisterAction::increase
+                                     : NVVM::SetMaxRegisterAction::decrease);
+    for (RoleOp role : group.roles) {
+      bool isLast = role == group.roles.back();
+      int64_t end = op.getFirstWarp(role) + role.getWarps();
+      Block *rest = isLast ? nullptr : branch(rewriter, warp, end);
+      Block &body = role.getBody().front();
+      rewriter.eraseOp(body.getTerminator());
+      rewriter.inlineBlockBefore(&body, rewriter.getInsertionBlock(),
+                                 rewriter.getInsertionPoint());
+      if (rest)
+        rewriter.setInsertionPointToStart(rest);
+    }
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+constexpr int64_t kBarrierBytes = 8;
+
+/// The stage and the parity of an iteration.
+struct StageOf {
+  StageOf(Emitter &e, Value iteration, int64_t stages) {
+    Value i = LLVM::TruncOp::create(e.builder, e.loc, e.i32(), iteration);
+    Value n = e.c32(stages);
+    stage = LLVM::URemOp::create(e.builder, e.loc, i, n);
+    parity = e.andC(LLVM::UDivOp::create(e.builder, e.loc, i, n), 1);
+  }
+  Value stage, parity;
+};
+
+int64_t getStages(Value ring) {
+  return cast<RingType>(ring.getType()).getStages();
+}
+
+Value getBarrier(Emitter &e, Value ring, Value stage, int64_t firstStage) {
+  Value pointer = e.advance(ring, e.mulC(stage, kBarrierBytes));
+  return e.advance(pointer, firstStage * kBarrierBytes);
+}
+
+/// A shared address in a register of 32 bits.
+Value getAddress(Emitter &e, Value pointer) {
+  return LLVM::PtrToIntOp::create(e.builder, e.loc, e.i32(), pointer);
+}
+
+void waitForParity(Emitter &e, Value barrier, Value parity) {
+  e.inlineAsm(Type(),
+              "{ .reg .pred done; AGAIN: mbarrier.try_wait.parity.shared::cta"
+              ".b64 done, [$0], $1; @done bra.uni DONE; bra.uni AGAIN; DONE: }",
+              "r,r,~{memory}", {getAddress(e, barrier), parity});
+}
+
+/// One arrival for all lanes of a warp.
+void arriveOncePerWarp(Emitter &e, Value barrier) {
+  NVVM::SyncWarpOp::create(e.builder, e.loc, e.c32(-1));
+  Value isFirst = e.equalsC(e.laneId(), 0);
+  e.inlineAsm(Type(), "@$1 mbarrier.arrive.shared::cta.b64 _, [$0];",
+              "r,b,~{memory}", {getAddress(e, barrier), isFirst});
+}
+
+struct RingPattern : TilePattern<RingOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(RingOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    Value ring = kernel.getScratch(e, op);
+    int64_t stages = getStages(op.getRing());
+    int64_t arrivals = op.getProducers() * (kernel.hasCopies(op) ? 32 : 1);
+    e.inThreadsBelow(1, kernel.getBlockThreads(), [&] {
+      auto init = [&](int64_t barrier, int64_t count) {
+        NVVM::MBarrierInitOp::create(rewriter, e.loc,
+                                     e.advance(ring, barrier * kBarrierBytes),
+                                     e.c32(count), Value());
+      };
+      for (int64_t stage = 0; stage < stages; ++stage) {
+        init(stage, arrivals);
+        init(stages + stage, op.getConsumers());
+      }
+      NVVM::FenceMbarrierInitOp::create(rewriter, e.loc);
+    });
+    e.barrier();
+    rewriter.replaceOp(op, ring);
+    return success();
+  }
+};
+
+struct RingAcquirePattern : TilePattern<RingAcquireOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(RingAcquireOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    Value ring = adaptor.getRing().front();
+    int64_t stages = getStages(op.getRing());
+    StageOf at(e, adaptor.getIteration().front(), stages);
+    // The phase before the first counts as complete: all stages start free.
+    waitForParity(e, getBarrier(e, ring, at.stage, stages),
+                  e.xorC(at.parity, 1));
+    rewriter.replaceOp(op, getBarrier(e, ring, at.stage, 0));
+    return success();
+  }
+};
+
+struct RingCommitPattern : TilePattern<RingCommitOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(RingCommitOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    auto acquire = op.getSlot().getDefiningOp<RingAcquireOp>();
+    Value full = adaptor.getSlot().front();
+    if (kernel.hasCopies(acquire.getRing().getDefiningOp<RingOp>()))
+      // Each thread arrives when its own copies have landed.
+      e.inlineAsm(Type(), "cp.async.mbarrier.arrive.noinc.shared.b64 [$0];",
+                  "r,~{memory}", getAddress(e, full));
+    else
+      arriveOncePerWarp(e, full);
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct RingWaitPattern : TilePattern<RingWaitOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(RingWaitOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    Value ring = adaptor.getRing().front();
+    StageOf at(e, adaptor.getIteration().front(), getStages(op.getRing()));
+    waitForParity(e, getBarrier(e, ring, at.stage, 0), at.parity);
+    // cp.async writes by the generic proxy, wgmma reads by the asynchronous
+    // one: a fence anywhere on the way between them orders the two.
+    if (kernel.usesWarpgroupProducts() && kernel.needsProxyFence(op))
+      e.proxyFence();
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct RingReleasePattern : TilePattern<RingReleaseOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(RingReleaseOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    Value ring = adaptor.getRing().front();
+    int64_t stages = getStages(op.getRing());
+    StageOf at(e, adaptor.getIteration().front(), stages);
+    arriveOncePerWarp(e, getBarrier(e, ring, at.stage, stages));
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+} // namespace
+
+void mlir::gdn::populateRolePatterns(const KernelLowering &kernel,
+                                     RewritePatternSet &patterns) {
+  patterns.add<RolesPattern, RingPattern, RingAcquirePattern, RingCommitPattern,
+               RingWaitPattern, RingReleasePattern>(kernel,
+                                                    patterns.getContext());
+}

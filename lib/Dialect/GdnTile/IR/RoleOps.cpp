@@ -1,0 +1,210 @@
+//===- RoleOps.cpp - gdn_tile ops of roles and rings ----------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "gdn/Dialect/GdnTile/IR/GdnTile.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace mlir::gdn_tile;
+
+using Effects =
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
+
+RoleOp mlir::gdn_tile::getRole(Operation *op) {
+  if (auto role = dyn_cast<RoleOp>(op))
+    return role;
+  return op->getParentOfType<RoleOp>();
+}
+
+bool mlir::gdn_tile::isGuardedByRing(Value memref) {
+  while (auto stage = memref.getDefiningOp<StageOp>())
+    memref = stage.getBuffers();
+  return llvm::any_of(memref.getUsers(),
+                      [](Operation *user) { return isa<RingOp>(user); });
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+static SmallVector<RoleOp> getRoles(RolesOp roles) {
+  return llvm::to_vector(roles.getBody().front().getOps<RoleOp>());
+}
+
+int64_t RolesOp::getNumWarps() {
+  int64_t warps = 0;
+  for (RoleOp role : getRoles(*this))
+    warps += role.getWarps();
+  return warps;
+}
+
+int64_t RolesOp::getFirstWarp(RoleOp wanted) {
+  int64_t first = 0;
+  for (RoleOp role : getRoles(*this)) {
+    if (role == wanted)
+      break;
+    first += role.getWarps();
+  }
+  return first;
+}
+
+// setmaxnreg is an instruction of a whole warpgroup.
+static LogicalResult verifyRegisters(RolesOp op, ArrayRef<RoleOp> roles) {
+  constexpr int64_t warpsOfGroup = 4;
+  SmallVector<std::optional<int64_t>> registers;
+  for (RoleOp role : roles)
+    registers.append(role.getWarps(), role.getRegisters());
+  if (llvm::none_of(registers, [](auto count) { return count.has_value(); }))
+    return success();
+  if (registers.size() % warpsOfGroup != 0)
+    return op.emitOpError("sets registers, so its warps must fill warpgroups "
+                          "of 4, but it has ")
+           << registers.size();
+  for (size_t i = 0; i < registers.size(); ++i)
+    if (registers[i] != registers[i / warpsOfGroup * warpsOfGroup])
+      return op.emitOpError("sets the registers of warp ")
+             << i << " unlike those of the first warp of its warpgroup";
+  return success();
+}
+
+static bool hasFragments(Operation *op) {
+  return llvm::any_of(op->getResultTypes(), [](Type type) {
+    auto vector = dyn_cast<VectorType>(type);
+    return isa<PendingType>(type) || (vector && vector.getRank() == 2);
+  });
+}
+
+LogicalResult RolesOp::verify() {
+  SmallVector<RoleOp> roles = getRoles(*this);
+  for (Operation &op : getBody().front())
+    if (!isa<RoleOp>(op))
+      return emitOpError("holds gdn_tile.role ops only, but has '")
+             << op.getName() << "'";
+  if (roles.empty())
+    return emitOpError("has no role");
+  auto function = dyn_cast<FunctionOpInterface>((*this)->getParentOp());
+  KernelAttr kernel =
+      function ? gdn_tile::getKernelAttr(function) : KernelAttr();
+  if (!kernel)
+    return emitOpError("expects a tile program around it");
+  if (!(*this)->getNextNode()->hasTrait<OpTrait::IsTerminator>())
+    return emitOpError("is not the last op of its tile program");
+  if (roles.front().getWarps() != static_cast<uint64_t>(kernel.getWarps()))
+    return emitOpError("expects the ")
+           << kernel.getWarps()
+           << " warps of the kernel in its first role, but it has "
+           << roles.front().getWarps();
+  if (getNumWarps() > 32)
+    return emitOpError("has ") << getNumWarps() << " warps, more than 32";
+  for (RoleOp role : ArrayRef(roles).drop_front()) {
+    WalkResult walk = role.getBody().walk([&](Operation *op) {
+      return hasFragments(op) ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (walk.wasInterrupted())
+      return role.emitOpError("holds fragments, but only the first role may");
+  }
+  return verifyRegisters(*this, roles);
+}
+
+LogicalResult RoleOp::verify() {
+  if (getWarps() < 1 || getWarps() > 16)
+    return emitOpError("expects 1 to 16 warps, but has ") << getWarps();
+  std::optional<uint64_t> registers = getRegisters();
+  if (registers && (*registers < 24 || *registers > 256 || *registers % 8 != 0))
+    return emitOpError("expects registers to be a multiple of 8 in 24..256, "
+                       "but they are ")
+           << *registers;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Rings
+//===----------------------------------------------------------------------===//
+
+LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError,
+                               int64_t stages) {
+  if (stages >= 1)
+    return success();
+  return emitError() << "ring: expects at least one stage, but has " << stages;
+}
+
+LogicalResult RingOp::verify() {
+  int64_t stages = getRing().getType().getStages();
+  for (Value buffer : getBuffers()) {
+    auto type = cast<MemRefType>(buffer.getType());
+    if (!buffer.getDefiningOp<memref::AllocOp>() || !isShared(type))
+      return emitOpError("expects allocations in shared memory, but has ")
+             << type;
+    if (type.getRank() < 2 || type.getDimSize(0) != stages)
+      return emitOpError("expects buffers of ")
+             << stages << " tiles, but has " << type;
+    if (llvm::count_if(buffer.getUsers(),
+                       [](Operation *user) { return isa<RingOp>(user); }) != 1)
+      return emitOpError("shares the buffer ") << type << " with another ring";
+  }
+  if (getProducers() < 1 || getProducers() > 16 || getConsumers() < 1 ||
+      getConsumers() > 16)
+    return emitOpError("expects 1 to 16 producers and consumers, but has ")
+           << getProducers() << " and " << getConsumers();
+  return success();
+}
+
+// The ring is ready for all warps behind the op.
+void RingOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Write::get(),
+                       SideEffects::DefaultResource::get());
+}
+
+// Checks that an op on a ring stands in a role with as many warps as the ring
+// says that use it so.
+static LogicalResult verifyRingUser(Operation *op, Value value,
+                                    bool isProducer) {
+  auto ring = value.getDefiningOp<RingOp>();
+  if (!ring)
+    return op->emitOpError("expects the ring of a gdn_tile.ring");
+  RoleOp role = getRole(op);
+  if (!role)
+    return op->emitOpError("stands outside of a role");
+  uint64_t warps = isProducer ? ring.getProducers() : ring.getConsumers();
+  if (role.getWarps() == warps)
+    return success();
+  return op->emitOpError("runs in a role of ")
+         << role.getWarps() << " warps, but the ring has " << warps
+         << (isProducer ? " producers" : " consumers");
+}
+
+// Other warps read and write the tiles meanwhile.
+static void addRingEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(),
+                       SideEffects::DefaultResource::get());
+  effects.emplace_back(MemoryEffects::Write::get(),
+                       SideEffects::DefaultResource::get());
+}
+
+LogicalResult RingAcquireOp::verify() {
+  return verifyRingUser(*this, getRing(), /*isProducer=*/true);
+}
+void RingAcquireOp::getEffects(Effects &effects) { addRingEffects(effects); }
+
+LogicalResult RingCommitOp::verify() {
+  if (getSlot().getDefiningOp<RingAcquireOp>())
+    return success();
+  return emitOpError("expects the slot of a gdn_tile.ring_acquire");
+}
+void RingCommitOp::getEffects(Effects &effects) { addRingEffects(effects); }
+
+LogicalResult RingWaitOp::verify() {
+  return verifyRingUser(*this, getRing(), /*isProducer=*/false);
+}
+void RingWaitOp::getEffects(Effects &effects) { addRingEffects(effects); }
+
+LogicalResult RingReleaseOp::verify() {
+  return verifyRingUser(*this, getRing(), /*isProducer=*/false);
+}
+void RingReleaseOp::getEffects(Effects &effects) { addRingEffects(effects); }

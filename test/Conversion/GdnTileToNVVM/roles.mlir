@@ -1,0 +1,155 @@
+// RUN: gdn-opt %s --convert-gdn-tile-to-nvvm="target=sm_90a" --split-input-file | FileCheck %s
+
+#shared = #gpu.address_space<workgroup>
+
+// Three roles, of which two share warpgroups, and two rings.
+
+// CHECK-LABEL: llvm.func @pipeline
+// CHECK-SAME: gdn.shared_bytes = 41040 : i64
+// CHECK-SAME: nvvm.reqntid = array<i32: 384>
+func.func @pipeline(%x: memref<?x64xbf16>, %o: memref<?x64xbf16>, %n: index)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %c64 = arith.constant 64 : index
+  %in = memref.alloc() : memref<3x64x64xbf16, #shared>
+  %out = memref.alloc() : memref<2x64x64xbf16, #shared>
+  // Behind the tiles: full and empty barriers of three stages. Each of the 64
+  // threads that copy arrives, but of the warps that read only one lane.
+  // CHECK: %[[RING:.*]] = llvm.getelementptr %{{.*}}[40960]
+  // CHECK: scf.if
+  // CHECK: %[[COPIERS:.*]] = llvm.mlir.constant(64 : i32)
+  // CHECK: nvvm.mbarrier.init %[[RING]], %[[COPIERS]]
+  // CHECK: %[[EMPTY:.*]] = llvm.getelementptr %[[RING]][24]
+  // CHECK: %[[READERS:.*]] = llvm.mlir.constant(4 : i32)
+  // CHECK: nvvm.mbarrier.init %[[EMPTY]], %[[READERS]]
+  // CHECK-COUNT-4: nvvm.mbarrier.init
+  // CHECK-NOT: nvvm.mbarrier.init
+  // CHECK: nvvm.fence.mbarrier.init
+  // CHECK: nvvm.barrier
+  %full = gdn_tile.ring(%in : memref<3x64x64xbf16, #shared>) producers(2) consumers(4) : !gdn_tile.ring<3>
+  // Warps that store tell it once each.
+  // CHECK: scf.if
+  // CHECK: %[[WRITERS:.*]] = llvm.mlir.constant(4 : i32)
+  // CHECK: nvvm.mbarrier.init %{{.*}}, %[[WRITERS]]
+  // CHECK: nvvm.barrier
+  %done = gdn_tile.ring(%out : memref<2x64x64xbf16, #shared>) producers(4) consumers(6) : !gdn_tile.ring<2>
+  // CHECK: %[[WARP:.*]] = nvvm.shfl.sync idx
+  // CHECK: %[[FOUR:.*]] = llvm.mlir.constant(4 : i32)
+  // CHECK: %[[MATH:.*]] = llvm.icmp "slt" %[[WARP]], %[[FOUR]]
+  // CHECK: scf.if %[[MATH]] {
+  gdn_tile.roles {
+    // CHECK-NEXT: nvvm.setmaxregister increase 240
+    gdn_tile.role "math" warps(4) registers(240) {
+      // CHECK: scf.for
+      scf.for %i = %c0 to %n step %c1 {
+        // Stage i mod 3, whose barrier completes for the (i / 3)-th time.
+        // CHECK: %[[I:.*]] = llvm.trunc %{{.*}} : i64 to i32
+        // CHECK: %[[N:.*]] = llvm.mlir.constant(3 : i32)
+        // CHECK: %[[STAGE:.*]] = llvm.urem %[[I]], %[[N]]
+        // CHECK: %[[ROUND:.*]] = llvm.udiv %[[I]], %[[N]]
+        // CHECK: %[[ONE:.*]] = llvm.mlir.constant(1 : i32)
+        // CHECK: %[[PARITY:.*]] = llvm.and %[[ROUND]], %[[ONE]]
+        // CHECK: mbarrier.try_wait.parity.shared::cta.b64
+        gdn_tile.ring_wait %full[%i] : !gdn_tile.ring<3>
+        // No product reads the tiles.
+        // CHECK-NOT: nvvm.fence.proxy
+        %s = arith.remui %i, %c3 : index
+        %tile = gdn_tile.stage %in[%s] : memref<3x64x64xbf16, #shared> to memref<64x64xbf16, #shared>
+        %v = gdn_tile.load %tile[%c0, %c0] dims [0, 1] : memref<64x64xbf16, #shared>, vector<64x64xbf16>
+        // CHECK: nvvm.bar.warp.sync
+        // CHECK: mbarrier.arrive.shared::cta.b64
+        gdn_tile.ring_release %full[%i] : !gdn_tile.ring<3>
+        // All stages start free: the parity of the round before.
+        // CHECK: llvm.xor
+        // CHECK: mbarrier.try_wait.parity.shared::cta.b64
+        %slot = gdn_tile.ring_acquire %done[%i] : !gdn_tile.ring<2> -> !gdn_tile.slot
+        %t = arith.remui %i, %c2 : index
+        %to = gdn_tile.stage %out[%t] : memref<2x64x64xbf16, #shared> to memref<64x64xbf16, #shared>
+        // CHECK-COUNT-4: nvvm.stmatrix
+        gdn_tile.store %v, %to[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+        // A barrier of the role: number 1, 128 threads.
+        // CHECK: %[[ID:.*]] = llvm.mlir.constant(1 : i32)
+        // CHECK: %[[THREADS:.*]] = llvm.mlir.constant(128 : i32)
+        // CHECK: nvvm.barrier id = %[[ID]] number_of_threads = %[[THREADS]]
+        gdn_tile.barrier
+        // CHECK: mbarrier.arrive.shared::cta.b64
+        gdn_tile.ring_commit %slot
+      }
+    }
+    // CHECK: } else {
+    // CHECK-NEXT: nvvm.setmaxregister decrease 24
+    // CHECK: %[[SIX:.*]] = llvm.mlir.constant(6 : i32)
+    // CHECK: %[[LOAD:.*]] = llvm.icmp "slt" %[[WARP]], %[[SIX]]
+    // CHECK: scf.if %[[LOAD]] {
+    gdn_tile.role "load" warps(2) registers(24) {
+      scf.for %i = %c0 to %n step %c1 {
+        // CHECK: mbarrier.try_wait.parity.shared::cta.b64
+        %slot = gdn_tile.ring_acquire %full[%i] : !gdn_tile.ring<3> -> !gdn_tile.slot
+        %s = arith.remui %i, %c3 : index
+        %tile = gdn_tile.stage %in[%s] : memref<3x64x64xbf16, #shared> to memref<64x64xbf16, #shared>
+        %row = arith.muli %i, %c64 : index
+        // The threads of the role count from its first.
+        // CHECK: %[[BACK:.*]] = llvm.mlir.constant(-128 : i32)
+        // CHECK: llvm.add %{{.*}}, %[[BACK]]
+        // CHECK-COUNT-8: nvvm.cp.async.shared.global
+        // CHECK-NOT: nvvm.cp.async.shared.global
+        gdn_tile.copy_in %x[%row, %c0] dims [0, 1] to %tile signal(%slot) : memref<?x64xbf16> to memref<64x64xbf16, #shared>
+        // CHECK: cp.async.mbarrier.arrive.noinc.shared.b64
+        gdn_tile.ring_commit %slot
+      }
+    }
+    // CHECK: } else {
+    // CHECK-NOT: nvvm.setmaxregister
+    gdn_tile.role "store" warps(6) registers(24) {
+      scf.for %i = %c0 to %n step %c1 {
+        // CHECK: mbarrier.try_wait.parity.shared::cta.b64
+        gdn_tile.ring_wait %done[%i] : !gdn_tile.ring<2>
+        %s = arith.remui %i, %c2 : index
+        %tile = gdn_tile.stage %out[%s] : memref<2x64x64xbf16, #shared> to memref<64x64xbf16, #shared>
+        %row = arith.muli %i, %c64 : index
+        // CHECK: llvm.mlir.constant(-192 : i32)
+        gdn_tile.copy_out %tile to %o[%row, %c0] dims [0, 1] : memref<64x64xbf16, #shared> to memref<?x64xbf16>
+        // CHECK: mbarrier.arrive.shared::cta.b64
+        gdn_tile.ring_release %done[%i] : !gdn_tile.ring<2>
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// Products read by the asynchronous proxy what cp.async has written.
+
+// CHECK-LABEL: llvm.func @products
+func.func @products(%x: memref<64x64xbf16>, %o: memref<64x64xf32>)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %in = memref.alloc() : memref<1x64x64xbf16, #shared>
+  %full = gdn_tile.ring(%in : memref<1x64x64xbf16, #shared>) producers(1) consumers(4) : !gdn_tile.ring<1>
+  gdn_tile.roles {
+    // CHECK-NOT: nvvm.setmaxregister
+    gdn_tile.role "math" warps(4) {
+      // CHECK: mbarrier.try_wait
+      // CHECK: nvvm.fence.proxy
+      // CHECK: wgmma
+      gdn_tile.ring_wait %full[%c0] : !gdn_tile.ring<1>
+      %tile = gdn_tile.stage %in[%c0] : memref<1x64x64xbf16, #shared> to memref<64x64xbf16, #shared>
+      %a = arith.constant dense<1.0> : vector<64x64xbf16>
+      %r = gdn_tile.mma %a, %tile : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+      gdn_tile.store %r, %o[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+    }
+    gdn_tile.role "load" warps(1) {
+      %slot = gdn_tile.ring_acquire %full[%c0] : !gdn_tile.ring<1> -> !gdn_tile.slot
+      %tile = gdn_tile.stage %in[%c0] : memref<1x64x64xbf16, #shared> to memref<64x64xbf16, #shared>
+      gdn_tile.copy_in %x[%c0, %c0] dims [0, 1] to %tile signal(%slot) : memref<64x64xbf16> to memref<64x64xbf16, #shared>
+      gdn_tile.ring_commit %slot
+    }
+  }
+  return
+}

@@ -1,0 +1,293 @@
+// RUN: gdn-opt %s --split-input-file --verify-diagnostics
+
+// Roles
+
+// expected-error @+1 {{ring: expects at least one stage, but has 0}}
+func.func private @f(!gdn_tile.ring<0>)
+
+// -----
+
+func.func @f() {
+  // expected-error @+1 {{expects a tile program around it}}
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  // expected-error @+1 {{is not the last op of its tile program}}
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+    }
+  }
+  gdn_tile.barrier
+  return
+}
+
+// -----
+
+func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  // expected-error @+1 {{has no role}}
+  gdn_tile.roles {
+  }
+  return
+}
+
+// -----
+
+func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  // expected-error @+1 {{holds gdn_tile.role ops only, but has 'gdn_tile.barrier'}}
+  gdn_tile.roles {
+    gdn_tile.barrier
+  }
+  return
+}
+
+// -----
+
+func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  // expected-error @+1 {{expects the 4 warps of the kernel in its first role, but it has 2}}
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(2) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 16, layout = accumulator>} {
+  // expected-error @+1 {{has 33 warps, more than 32}}
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(16) {
+    }
+    gdn_tile.role "load" warps(16) {
+    }
+    gdn_tile.role "store" warps(1) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+    }
+    // expected-error @+1 {{expects 1 to 16 warps, but has 0}}
+    gdn_tile.role "load" warps(0) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  gdn_tile.roles {
+    // expected-error @+1 {{expects registers to be a multiple of 8 in 24..256, but they are 100}}
+    gdn_tile.role "math" warps(4) registers(100) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  // expected-error @+1 {{sets registers, so its warps must fill warpgroups of 4, but it has 5}}
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) registers(240) {
+    }
+    gdn_tile.role "load" warps(1) registers(24) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  // expected-error @+1 {{sets the registers of warp 6 unlike those of the first warp of its warpgroup}}
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) registers(240) {
+    }
+    gdn_tile.role "load" warps(2) registers(24) {
+    }
+    gdn_tile.role "store" warps(2) registers(32) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+    }
+    // expected-error @+1 {{holds fragments, but only the first role may}}
+    gdn_tile.role "load" warps(4) {
+      %0 = gdn_tile.iota : vector<64x1xi32>
+    }
+  }
+  return
+}
+
+// -----
+
+// Rings
+
+func.func @f(%x: memref<3x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  // expected-error @+1 {{expects allocations in shared memory, but has 'memref<3x64xf32>'}}
+  %0 = gdn_tile.ring(%x : memref<3x64xf32>) producers(1) consumers(1) : !gdn_tile.ring<3>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %x = memref.alloc() : memref<2x64xf32, #shared>
+  // expected-error @+1 {{expects buffers of 3 tiles, but has 'memref<2x64xf32, #gpu.address_space<workgroup>>'}}
+  %0 = gdn_tile.ring(%x : memref<2x64xf32, #shared>) producers(1) consumers(1) : !gdn_tile.ring<3>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %x = memref.alloc() : memref<2x64xf32, #shared>
+  // expected-error @+1 {{shares the buffer 'memref<2x64xf32, #gpu.address_space<workgroup>>' with another ring}}
+  %0 = gdn_tile.ring(%x : memref<2x64xf32, #shared>) producers(1) consumers(1) : !gdn_tile.ring<2>
+  %1 = gdn_tile.ring(%x : memref<2x64xf32, #shared>) producers(1) consumers(1) : !gdn_tile.ring<2>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %x = memref.alloc() : memref<2x64xf32, #shared>
+  // expected-error @+1 {{expects 1 to 16 producers and consumers, but has 0 and 1}}
+  %0 = gdn_tile.ring(%x : memref<2x64xf32, #shared>) producers(0) consumers(1) : !gdn_tile.ring<2>
+  return
+}
+
+// -----
+
+func.func @f(%ring: !gdn_tile.ring<2>, %i: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+      // expected-error @+1 {{expects the ring of a gdn_tile.ring}}
+      gdn_tile.ring_wait %ring[%i] : !gdn_tile.ring<2>
+    }
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%i: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %x = memref.alloc() : memref<2x64xf32, #shared>
+  %ring = gdn_tile.ring(%x : memref<2x64xf32, #shared>) producers(1) consumers(1) : !gdn_tile.ring<2>
+  // expected-error @+1 {{stands outside of a role}}
+  gdn_tile.ring_wait %ring[%i] : !gdn_tile.ring<2>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%i: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %x = memref.alloc() : memref<2x64xf32, #shared>
+  %ring = gdn_tile.ring(%x : memref<2x64xf32, #shared>) producers(1) consumers(2) : !gdn_tile.ring<2>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+      // expected-error @+1 {{runs in a role of 4 warps, but the ring has 2 consumers}}
+      gdn_tile.ring_release %ring[%i] : !gdn_tile.ring<2>
+    }
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%i: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %x = memref.alloc() : memref<2x64xf32, #shared>
+  %ring = gdn_tile.ring(%x : memref<2x64xf32, #shared>) producers(1) consumers(2) : !gdn_tile.ring<2>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+      // expected-error @+1 {{runs in a role of 4 warps, but the ring has 1 producers}}
+      %slot = gdn_tile.ring_acquire %ring[%i] : !gdn_tile.ring<2> -> !gdn_tile.slot
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @f(%slot: !gdn_tile.slot) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+      // expected-error @+1 {{expects the slot of a gdn_tile.ring_acquire}}
+      gdn_tile.ring_commit %slot
+    }
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%x: memref<?x64xf32>, %slot: !gdn_tile.slot, %i: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %tile = memref.alloc() : memref<64x64xf32, #shared>
+  // expected-error @+1 {{expects the slot of a gdn_tile.ring_acquire}}
+  gdn_tile.copy_in %x[%i, %i] dims [0, 1] to %tile signal(%slot) : memref<?x64xf32> to memref<64x64xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%x: memref<?x64xf32>, %slot: !gdn_tile.slot, %i: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %tile = memref.alloc() : memref<64x64xf32, #shared>
+  // expected-error @+1 {{cannot both signal a slot and return a token}}
+  %t = gdn_tile.copy_in %x[%i, %i] dims [0, 1] to %tile signal(%slot) : memref<?x64xf32> to memref<64x64xf32, #shared> -> !gdn_tile.token
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%x: memref<?x64xbf16>, %slot: !gdn_tile.slot, %i: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %tile = memref.alloc() : memref<64x64xf32, #shared>
+  // expected-error @+1 {{an asynchronous copy cannot convert 'bf16' to 'f32'}}
+  gdn_tile.copy_in %x[%i, %i] dims [0, 1] to %tile signal(%slot) : memref<?x64xbf16> to memref<64x64xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%x: memref<?x64xf32>, %i: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %tile = memref.alloc() : memref<64x64xf32, #shared>
+  %buffers = memref.alloc() : memref<2x64xf32, #shared>
+  %ring = gdn_tile.ring(%buffers : memref<2x64xf32, #shared>) producers(4) consumers(4) : !gdn_tile.ring<2>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+      %slot = gdn_tile.ring_acquire %ring[%i] : !gdn_tile.ring<2> -> !gdn_tile.slot
+      // expected-error @+1 {{signals a slot of a ring that does not hold its tile}}
+      gdn_tile.copy_in %x[%i, %i] dims [0, 1] to %tile signal(%slot) : memref<?x64xf32> to memref<64x64xf32, #shared>
+    }
+  }
+  return
+}
