@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "gdn/Target/Manifest.h"
+#include "gdn/Dialect/GdnTile/IR/TensorMap.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
@@ -38,6 +39,8 @@ private:
   FailureOr<json::Value> getExpression(Value value, Operation *user);
   FailureOr<json::Value> getSize(Value memref, int64_t dim, Operation *user);
   FailureOr<json::Value> getBinary(StringRef name, Operation *op);
+  FailureOr<json::Object> getParameter(Value operand, Operation *user);
+  FailureOr<json::Object> getTensorMap(gdn_tile::MakeTensorMapOp op);
   /// {"argument": i} or {"buffer": i} of the memory behind a memref.
   FailureOr<json::Object> getMemory(Value memref, Operation *user);
 
@@ -55,6 +58,17 @@ Value getRoot(Value memref) {
     memref = op->getOperand(0);
   }
   return memref;
+}
+
+json::Value multiply(json::Value a, json::Value b) {
+  std::optional<int64_t> x = a.getAsInteger(), y = b.getAsInteger();
+  if (x && y)
+    return *x * *y;
+  if (x == 1)
+    return b;
+  if (y == 1)
+    return a;
+  return json::Array{"mul", std::move(a), std::move(b)};
 }
 
 FailureOr<std::string> getDtype(Type type, Operation *user) {
@@ -96,18 +110,16 @@ FailureOr<json::Value> ManifestBuilder::getSize(Value memref, int64_t dim,
     return getExpression(alloc.getDynamicSizes()[type.getDynamicDimIndex(dim)],
                          user);
   if (auto collapse = memref.getDefiningOp<memref::CollapseShapeOp>()) {
-    std::optional<json::Value> product;
+    json::Value product = 1;
     SmallVector<ReassociationIndices> groups =
         collapse.getReassociationIndices();
     for (int64_t from : groups[dim]) {
       FailureOr<json::Value> size = getSize(collapse.getSrc(), from, user);
       if (failed(size))
         return failure();
-      product = product ? json::Value(json::Array{"mul", std::move(*product),
-                                                  std::move(*size)})
-                        : std::move(*size);
+      product = multiply(std::move(product), std::move(*size));
     }
-    return std::move(*product);
+    return product;
   }
   return user->emitOpError("depends on dimension ")
          << dim << " of a " << type << ", which a manifest cannot express";
@@ -222,6 +234,49 @@ LogicalResult ManifestBuilder::addCheck(cf::AssertOp op) {
   return success();
 }
 
+FailureOr<json::Object>
+ManifestBuilder::getTensorMap(gdn_tile::MakeTensorMapOp op) {
+  FailureOr<json::Object> memory = getMemory(op.getSource(), op);
+  gdn_tile::TensorMapType type = op.getType();
+  FailureOr<std::string> dtype =
+      getDtype(type.getSource().getElementType(), op);
+  if (failed(memory) || failed(dtype))
+    return failure();
+  json::Array sizes, strides, box;
+  for (const gdn_tile::TensorMapDim &dim : gdn_tile::getTensorMapDims(type)) {
+    json::Value size = dim.sourceDims.empty() ? dim.box : 1;
+    for (int64_t from : dim.sourceDims) {
+      FailureOr<json::Value> factor = getSize(op.getSource(), from, op);
+      if (failed(factor))
+        return failure();
+      size = multiply(std::move(size), std::move(*factor));
+    }
+    sizes.push_back(std::move(size));
+    box.push_back(dim.box);
+    // The driver takes the first one from the element type.
+    if (box.size() > 1)
+      strides.push_back(dim.strideBytes);
+  }
+  return json::Object{{"tensor_map", std::move(*memory)},
+                      {"dtype", *dtype},
+                      {"sizes", std::move(sizes)},
+                      {"strides", std::move(strides)},
+                      {"box", std::move(box)},
+                      {"swizzle", gdn_tile::getSwizzleBytes(type)}};
+}
+
+FailureOr<json::Object> ManifestBuilder::getParameter(Value operand,
+                                                      Operation *user) {
+  if (isa<MemRefType>(operand.getType()))
+    return getMemory(operand, user);
+  if (auto map = operand.getDefiningOp<gdn_tile::MakeTensorMapOp>())
+    return getTensorMap(map);
+  FailureOr<json::Value> scalar = getExpression(operand, user);
+  if (failed(scalar))
+    return failure();
+  return json::Object{{"scalar", std::move(*scalar)}, {"dtype", "i64"}};
+}
+
 LogicalResult ManifestBuilder::addLaunch(gpu::LaunchFuncOp op) {
   APInt block, shared(32, 0);
   Value sharedSize = op.getDynamicSharedMemorySize();
@@ -237,18 +292,10 @@ LogicalResult ManifestBuilder::addLaunch(gpu::LaunchFuncOp op) {
     return failure();
   json::Array parameters;
   for (Value operand : op.getKernelOperands()) {
-    if (isa<MemRefType>(operand.getType())) {
-      FailureOr<json::Object> memory = getMemory(operand, op);
-      if (failed(memory))
-        return failure();
-      parameters.push_back(std::move(*memory));
-      continue;
-    }
-    FailureOr<json::Value> scalar = getExpression(operand, op);
-    if (failed(scalar))
+    FailureOr<json::Object> parameter = getParameter(operand, op);
+    if (failed(parameter))
       return failure();
-    parameters.push_back(
-        json::Object{{"scalar", std::move(*scalar)}, {"dtype", "i64"}});
+    parameters.push_back(std::move(*parameter));
   }
   launches.push_back(json::Object{{"kernel", op.getKernelName().str()},
                                   {"grid", std::move(*grid)},

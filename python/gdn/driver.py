@@ -23,6 +23,12 @@ _POINTER_DEVICE = 9
 _JIT_ERROR_LOG, _JIT_ERROR_LOG_SIZE = 5, 6
 _EVENT_DISABLE_TIMING = 2
 
+# cuTensorMapEncodeTiled: element types, swizzles by their bytes, L2 lines of 128 bytes.
+_MAP_TYPES = {"f16": 6, "f32": 7, "bf16": 9}
+_MAP_SWIZZLES = {32: 1, 64: 2, 128: 3}
+_MAP_L2_128 = 2
+TENSOR_MAP_BYTES, _TENSOR_MAP_ALIGNMENT = 128, 64
+
 _SIGNATURES = {
     "cuInit": [ctypes.c_uint],
     "cuDeviceGetCount": [_HANDLE],
@@ -52,6 +58,10 @@ _SIGNATURES = {
     "cuEventDestroy_v2": [_HANDLE],
     "cuPointerGetAttribute": [_HANDLE, ctypes.c_int, _POINTER],
 }
+
+# Not in every driver that runs kernels without tensor maps.
+_ENCODE = "cuTensorMapEncodeTiled"
+_ENCODE_SIGNATURE = [_HANDLE, ctypes.c_int, ctypes.c_uint32, _POINTER] + [_HANDLE] * 4 + [ctypes.c_int] * 4
 
 
 class CudaError(RuntimeError):
@@ -174,6 +184,32 @@ class Driver:
         about = f"kernel {name}, grid {grid}, block {block}, {shared} bytes of shared memory"
         self._call("cuLaunchKernel", function, grid, 1, 1, block, 1, 1, shared, stream, parameters, None, about=about)
 
+    def encode_tensor_map(self, layout, pointer, sizes, about):
+        """TensorMap of the array at `pointer`: what the kernel's parameter is copied from."""
+        if not hasattr(self._library, _ENCODE):
+            raise CudaError(f"{about}: the driver has no {_ENCODE}; CUDA 12 is needed")
+        encode = getattr(self._library, _ENCODE)
+        encode.argtypes, encode.restype = _ENCODE_SIGNATURE, ctypes.c_int
+        rank = len(sizes)
+        result = TensorMap()
+        self._call(
+            _ENCODE,
+            result.address,
+            _MAP_TYPES[layout.dtype],
+            rank,
+            pointer,
+            (ctypes.c_uint64 * rank)(*sizes),
+            (ctypes.c_uint64 * (rank - 1))(*layout.strides),
+            (ctypes.c_uint32 * rank)(*layout.box),
+            (ctypes.c_uint32 * rank)(*[1] * rank),
+            0,  # not interleaved
+            _MAP_SWIZZLES[layout.swizzle],
+            _MAP_L2_128,
+            0,  # what lies outside is zero
+            about=about,
+        )
+        return result
+
     # memory and streams; a context must be current
 
     def allocate(self, size, about):
@@ -218,6 +254,14 @@ class Driver:
             self._call("cuStreamWaitEvent", stream, event, 0)
         finally:
             self._call("cuEventDestroy_v2", event)
+
+
+class TensorMap:
+    """The 128 bytes of a CUtensorMap, zero until they are encoded."""
+
+    def __init__(self):
+        self._buffer = ctypes.create_string_buffer(TENSOR_MAP_BYTES + _TENSOR_MAP_ALIGNMENT)
+        self.address = -(-ctypes.addressof(self._buffer) // _TENSOR_MAP_ALIGNMENT) * _TENSOR_MAP_ALIGNMENT
 
 
 _driver = None

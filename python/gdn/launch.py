@@ -25,13 +25,16 @@ import threading
 
 from . import compile as compiler
 from .arrays import ITEM_SIZES, DeviceArray, device_of, loaded_torch, view
-from .driver import CudaError
+from .driver import CudaError, TensorMap
 from .driver import driver as default_driver
 from .manifest import Plan
 
 ALIGNMENT = 16
 _MAX_GRID = 2**31 - 1
 _DEFAULT_SHARED = 48 * 1024
+# Of a tensor map: a size fits 32 bits. Of a kernel: that many maps of earlier calls are kept.
+_MAX_MAP_SIZE = 2**32
+_KEPT_MAPS = 256
 
 
 def device_target(device=None, driver=None):
@@ -66,6 +69,7 @@ class Kernel:
         self._given_driver = driver
         self._modules = {}
         self._workspaces = {}
+        self._maps = {}
         self._last = (None, None)
         self._lock = threading.Lock()
 
@@ -116,6 +120,7 @@ class Kernel:
         """Frees workspaces and modules. Graphs that use them must be gone."""
         with self._lock:
             self._workspaces.clear()
+            self._maps.clear()
             self._last = (None, None)
             for device, (module, _) in self._modules.items():
                 with self._driver.on(device):
@@ -296,16 +301,40 @@ class Kernel:
                 continue
             if not 0 < grid <= _MAX_GRID:
                 raise ValueError(f"kernel {launch.kernel} would need a grid of {grid} blocks; at most {_MAX_GRID} fit")
-            parameters = _Parameters([self._value(p, call) for p in launch.parameters])
+            parameters = _Parameters([self._value(p, call, launch) for p in launch.parameters])
             function = functions[launch.kernel]
             prepared.append((function, grid, launch.block, launch.shared, call.stream, parameters, launch.kernel))
         return prepared
 
-    def _value(self, parameter, call):
+    def _value(self, parameter, call, launch):
         kind, what = parameter
         if kind == "argument":
             return call.views[what].pointer
+        if kind == "tensor_map":
+            return self._tensor_map(*what, call, launch)
         return call.buffers[what] if kind == "buffer" else what(call.shapes)
+
+    def _tensor_map(self, memory, layout, call, launch):
+        """The map of an argument or buffer; encoding takes longer than a launch, so maps are kept."""
+        sizes = layout.sizes(call.shapes)
+        if 0 in sizes:
+            # The driver encodes no empty array, and the kernel touches none.
+            return TensorMap()
+        kind, index = memory
+        about = f"argument '{self._plan.names[index]}'" if kind == "argument" else f"workspace {index}"
+        if max(sizes) > _MAX_MAP_SIZE:
+            raise ValueError(f"{about} has a size of {max(sizes)}; {launch.kernel} takes at most {_MAX_MAP_SIZE}")
+        pointer = self._value(memory, call, launch)
+        key = layout, pointer, sizes
+        with self._lock:
+            found = self._maps.pop(key, None)
+        if found is None:
+            found = self._driver.encode_tensor_map(layout, pointer, sizes, f"{about} of {self.name}")
+        with self._lock:
+            while len(self._maps) >= _KEPT_MAPS:
+                del self._maps[next(iter(self._maps))]
+            self._maps[key] = found
+        return found
 
     def _results(self, call, fresh):
         results = tuple(call.values[i] if kind == "argument" else fresh[i] for kind, i in self._plan.results)
@@ -326,12 +355,15 @@ class _Call:
 
 
 class _Parameters:
-    """64-bit kernel parameters with the array of addresses that the driver takes."""
+    """Kernel parameters, 64 bits wide or tensor maps, with the array of addresses that the driver takes."""
 
     def __init__(self, values):
-        self.values = (ctypes.c_uint64 * len(values))(*(value & (2**64 - 1) for value in values))
+        self.maps = {i: value for i, value in enumerate(values) if isinstance(value, TensorMap)}
+        words = [0 if i in self.maps else value & (2**64 - 1) for i, value in enumerate(values)]
+        self.values = (ctypes.c_uint64 * len(values))(*words)
         start = ctypes.addressof(self.values)
-        self._as_parameter_ = (ctypes.c_void_p * len(values))(*(start + 8 * i for i in range(len(values))))
+        places = [self.maps[i].address if i in self.maps else start + 8 * i for i in range(len(values))]
+        self._as_parameter_ = (ctypes.c_void_p * len(values))(*places)
 
 
 def _stream_handle(stream, device):

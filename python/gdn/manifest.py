@@ -77,6 +77,23 @@ class Buffer:
         return total
 
 
+class TensorMapLayout:
+    """All of a tensor map (a descriptor for the copy engine) but the address of its array."""
+
+    def __init__(self, entry, arguments):
+        self.dtype, self.strides, self.box = entry["dtype"], tuple(entry["strides"]), tuple(entry["box"])
+        self.swizzle = entry["swizzle"]
+        self._sizes = [expression(size, arguments) for size in entry["sizes"]]
+        rank = len(self._sizes)
+        if self.dtype not in ("f16", "bf16", "f32") or self.swizzle not in (32, 64, 128):
+            raise ManifestError(f"a tensor map of {self.dtype} with a swizzle of {self.swizzle} bytes is unknown")
+        if not 2 <= rank <= 5 or len(self.box) != rank or len(self.strides) != rank - 1:
+            raise ManifestError(f"a tensor map needs 2 to 5 sizes with a box and all but one stride each: {entry!r}")
+
+    def sizes(self, shapes):
+        return tuple(size(shapes) for size in self._sizes)
+
+
 class Launch:
     def __init__(self, entry, arguments, buffers):
         self.kernel = entry["kernel"]
@@ -85,7 +102,12 @@ class Launch:
         self.parameters = [self._parameter(p, arguments, buffers) for p in entry["parameters"]]
 
     def _parameter(self, entry, arguments, buffers):
-        """(kind, index) of a pointer, or ("scalar", function of the shapes)."""
+        """(kind, index) of a pointer, ("scalar", function of the shapes) or ("tensor_map", (pointer, layout))."""
+        if "tensor_map" in entry:
+            kind, index = self._parameter(entry["tensor_map"], arguments, buffers)
+            if kind not in ("argument", "buffer"):
+                raise ManifestError(f"kernel {self.kernel} has a tensor map of a {kind}")
+            return "tensor_map", ((kind, index), TensorMapLayout(entry, arguments))
         for kind, count in (("argument", len(arguments)), ("buffer", len(buffers))):
             if kind in entry:
                 if not 0 <= entry[kind] < count:

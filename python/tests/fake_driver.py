@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 
 from gdn import CudaError
+from gdn.driver import TensorMap
 
 
 class FakeDriver:
@@ -17,6 +18,7 @@ class FakeDriver:
         self.memory, self.freed, self.launches, self.waits, self.loaded = {}, [], [], [], []
         self.active, self.is_capturing, self.out_of_memory = [], False, False
         self.shared = {}
+        self.encoded, self.maps = [], {}
 
     def current_device(self):
         return self.active[-1] if self.active else 0
@@ -44,11 +46,23 @@ class FakeDriver:
         self.shared[name] = size
 
     def launch(self, function, grid, block, shared, stream, parameters, name):
-        count = len(parameters.values)
-        assert [parameters._as_parameter_[i] for i in range(count)] == [
-            ctypes.addressof(parameters.values) + 8 * i for i in range(count)
-        ]
-        self.launches.append((self.current_device(), name, grid, block, shared, stream, list(parameters.values)))
+        values = []
+        for i, value in enumerate(parameters.values):
+            place = parameters._as_parameter_[i]
+            if place == ctypes.addressof(parameters.values) + 8 * i:
+                values.append(value)
+            else:
+                assert place % 64 == 0
+                values.append(self.maps.get(place) or ctypes.string_at(place, 128))
+        self.launches.append((self.current_device(), name, grid, block, shared, stream, values))
+
+    def encode_tensor_map(self, layout, pointer, sizes, about):
+        assert self.active and 0 not in sizes
+        result = TensorMap()
+        # Kept, so that no other map gets the address.
+        self.encoded.append((about, result))
+        self.maps[result.address] = (pointer, layout.dtype, sizes, layout.strides, layout.box, layout.swizzle)
+        return result
 
     def allocate(self, size, about):
         if self.out_of_memory:

@@ -73,9 +73,24 @@ int cuLaunchKernel(handle function, unsigned gx, unsigned gy, unsigned gz, unsig
   logged("launch %zx grid %u %u %u block %u %u %u shared %u stream %zx extra %p:", function, gx, gy, gz, bx, by, bz,
          shared, stream, (void *)extra);
   for (int i = 0; i < 3; ++i)
-    logged(" %lld", (long long)*(int64_t *)parameters[i]);
+    if (memcmp(parameters[i], "map of ", 7) == 0)
+      logged(" (%s)", (char *)parameters[i]);
+    else
+      logged(" %lld", (long long)*(int64_t *)parameters[i]);
   logged("\n");
   return gx ? 0 : 1;
+}
+
+int cuTensorMapEncodeTiled(char *map, int type, uint32_t rank, uint64_t pointer, const uint64_t *sizes,
+                           const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,
+                           int swizzle, int promotion, int fill) {
+  snprintf(map, 128, "map of %llx", (unsigned long long)pointer);
+  logged("encode type %d swizzle %d promotion %d, %d %d, aligned %d:", type, swizzle, promotion, interleave, fill,
+         (uintptr_t)map % 64 == 0);
+  for (uint32_t i = 0; i < rank; ++i)
+    logged(" %llu by %llu of %u step %u", (unsigned long long)sizes[i],
+           (unsigned long long)(i ? strides[i - 1] : 0), box[i], steps[i]);
+  return logged("\n"), strides[0] % 16 ? 1 : 0;
 }
 
 // Mapped, not from the heap, which lies below 4 GiB in some Python builds; the

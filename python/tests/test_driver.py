@@ -156,6 +156,57 @@ def test_launch_as_the_driver_sees_it(driver, mock):
     assert f"unload {MODULE:x}" in log(mock)
 
 
+def tensor_map_manifest(row=4096):
+    entry = {
+        "tensor_map": {"argument": 0},
+        "dtype": "bf16",
+        "sizes": [128, ["dim", 0, 0], 2, 16],
+        "strides": [row, 128, 256],
+        "box": [64, 32, 2, 1],
+        "swizzle": 128,
+    }
+    launch = {"kernel": "kernel", "grid": 1, "block": 32, "shared": 0}
+    return {
+        "version": 1,
+        "target": "sm_90a",
+        "function": "f",
+        "ptx": "f.ptx",
+        "arguments": [{"name": "x", "dtype": "bf16", "shape": [None, 16, 128]}],
+        "buffers": [],
+        "results": [],
+        "launches": [dict(launch, parameters=[{"argument": 0}, entry, {"scalar": 5}])],
+    }
+
+
+def test_tensor_map_as_the_driver_sees_it(driver, mock):
+    kernel = gdn.Kernel(Compiled(tensor_map_manifest(), "ptx"), driver=driver)
+    x = DeviceArray((3, 16, 128), "bf16", 1, driver)
+    mock.mock_reset()
+    kernel(x, stream=0)
+    lines = log(mock)
+    assert lines[-3] == (
+        "encode type 9 swizzle 3 promotion 2, 0 0, aligned 1: 128 by 0 of 64 step 1 3 by 4096 of 32 step 1 "
+        "2 by 128 of 2 step 1 16 by 256 of 1 step 1"
+    )
+    assert lines[-2].endswith(f": {x.pointer} (map of {x.pointer:x}) 5")
+
+
+def test_tensor_map_that_the_driver_refuses(driver, mock):
+    kernel = gdn.Kernel(Compiled(tensor_map_manifest(row=4104), "ptx"), driver=driver)
+    x = DeviceArray((3, 16, 128), "bf16", 1, driver)
+    with pytest.raises(CudaError, match="argument 'x' of f: cuTensorMapEncodeTiled failed: CUDA_ERROR_MOCK"):
+        kernel(x, stream=0)
+    assert not any(line.startswith("launch") for line in log(mock))
+
+
+def test_driver_without_tensor_maps(driver, monkeypatch):
+    kernel = gdn.Kernel(Compiled(tensor_map_manifest(), "ptx"), driver=driver)
+    x = DeviceArray((3, 16, 128), "bf16", 1, driver)
+    monkeypatch.setattr("gdn.driver._ENCODE", "cuTensorMapEncodeFuture")
+    with pytest.raises(CudaError, match="argument 'x' of f: the driver has no cuTensorMapEncodeFuture; CUDA 12"):
+        kernel(x, stream=0)
+
+
 def test_failed_launch_names_the_kernel(driver, mock):
     parameters = launch._Parameters([1, 2, 3])
     mock.mock_reset()

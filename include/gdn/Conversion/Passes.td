@@ -90,7 +90,7 @@ def ConvertGdnTileToVectorPass
     * A fragment becomes such a buffer too, and arithmetic on it a loop over
       vectors of at most 16 elements of a row.
     * Copies and products become loop nests. Asynchronous copies happen at once;
-      tokens, waits and barriers disappear. Products of any type are
+      tokens, waits, barriers and tensor maps disappear. Products of any type are
       computed in float32, whatever `passes` says.
 
     Errors: an op that a tile program must not contain.
@@ -122,7 +122,8 @@ def ConvertGdnTileToNVVMPass
     `gdn_tile.launch`. After: a `gpu.module @kernels` with one `llvm.func` per tile
     program, control flow still in `scf`, and `gpu.launch_func`.
 
-    * Memref arguments become `!llvm.ptr<1>` (16-byte aligned), index values i64.
+    * Memref arguments become `!llvm.ptr<1>` (16-byte aligned), index values i64, tensor
+      maps 128 bytes by value in the parameters.
     * A fragment becomes the registers that a thread holds of it, as
       `FragmentLayout` says: scalars, or `vector<2xbf16>` for two neighbouring
       columns of a 16-bit type. A rounded accumulator thus is the A operand of the
@@ -132,7 +133,8 @@ def ConvertGdnTileToNVVMPass
       each launch passes it.
     * Products become `mma.sync`, 16-bit operands in shared memory go through
       `ldmatrix`, `stmatrix` (sm_90 and later) or `movmatrix`; asynchronous
-      copies become `cp.async` and tokens disappear.
+      copies become `cp.async` and tokens disappear. Copies with a tensor map become one
+      `cp.async.bulk.tensor` where the whole tile is valid, and stay what they are where it is not.
     * exp, log, sqrt and the like are the hardware's approximations; nothing calls
       libdevice.
 

@@ -25,6 +25,8 @@ struct GpuTarget {
 
   /// Has warpgroup products (wgmma): architecture-specific features of sm_90a.
   bool hasWarpgroupMma() const { return name == "sm_90a"; }
+  /// Has a copy engine (TMA) that takes tensor maps.
+  bool hasTensorMaps() const { return computeCapability >= 90; }
   /// Has the instruction stmatrix.
   bool hasStMatrix() const { return computeCapability >= 90; }
 };

@@ -114,6 +114,13 @@ Value SharedAddress::at(int64_t rowConst, int64_t colConst) {
 // Single elements
 //===----------------------------------------------------------------------===//
 
+SmallVector<Value> mlir::gdn::flatten(ArrayRef<ValueRange> operands) {
+  SmallVector<Value> values;
+  for (ValueRange range : operands)
+    llvm::append_range(values, range);
+  return values;
+}
+
 Value mlir::gdn::getGlobalAddress(Emitter &e, Value base, MemRefType type,
                                   ValueRange indices) {
   int64_t bytes = type.getElementTypeBitWidth() / 8;

@@ -50,6 +50,9 @@ private:
   std::map<int64_t, Value> swizzled;
 };
 
+/// The values of operands that have one each.
+SmallVector<Value> flatten(ArrayRef<ValueRange> operands);
+
 /// Address of a memref element; `indices` are i64.
 Value getGlobalAddress(Emitter &emitter, Value base, MemRefType type,
                        ValueRange indices);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Addressing.h"
+#include "BulkCopies.h"
 #include "KernelLowering.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -27,8 +28,10 @@ public:
            Value globalBase, Value tileBase, ArrayRef<ValueRange> indices,
            ArrayRef<ValueRange> valid);
 
-  void emitIn(bool isAsync);
-  void emitOut();
+  /// `inLoop` for tiles that are rarely moved this way: little code and few
+  /// registers.
+  void emitIn(bool isAsync, bool inLoop = false);
+  void emitOut(bool inLoop = false);
 
 private:
   /// Piece of a thread: coordinates of its first element in the tile.
@@ -39,7 +42,7 @@ private:
   };
 
   void initPieces();
-  void forEachPiece(function_ref<void(const Piece &)> body);
+  void forEachPiece(bool inLoop, function_ref<void(const Piece &)> body);
   Value getGlobal(const Piece &piece);
   Value getShared(const Piece &piece);
   Value getBound(int64_t tileDim);
@@ -74,12 +77,8 @@ TileCopy::TileCopy(Emitter &emitter, const KernelLowering &kernel,
     : e(emitter), global(global), tile(tile), dims(dims), layout(tile),
       access(kernel.getAccess(op)), threads(kernel.getThreads(emitter, op)),
       tileBase(tileBase) {
-  SmallVector<Value> indexValues;
-  for (ValueRange range : indices)
-    indexValues.push_back(range.front());
-  for (ValueRange range : valid)
-    validValues.push_back(range.front());
-  origin = getGlobalAddress(e, globalBase, global, indexValues);
+  validValues = flatten(valid);
+  origin = getGlobalAddress(e, globalBase, global, flatten(indices));
   cols = tile.getShape().back();
   if (tile.getRank() == 2)
     rows = tile.getDimSize(0);
@@ -117,7 +116,8 @@ void TileCopy::initPieces() {
     width *= 2;
 }
 
-void TileCopy::forEachPiece(function_ref<void(const Piece &)> body) {
+void TileCopy::forEachPiece(bool inLoop,
+                            function_ref<void(const Piece &)> body) {
   int64_t perRow = cols / width, total = rows * perRow;
   // Columns that are far apart in memory are better walked rows first.
   bool rowsFirst = rows > 1 && stride(1) != 1 && stride(0) == 1;
@@ -149,7 +149,7 @@ void TileCopy::forEachPiece(function_ref<void(const Piece &)> body) {
   bool exact = threads.count % inner == 0 && !rowsFirst;
   int64_t threadBits = llvm::PowerOf2Ceil(threads.count) - 1;
   constexpr int64_t maxUnrolled = 32;
-  if (numSteps <= maxUnrolled) {
+  if (numSteps <= maxUnrolled && !inLoop) {
     Piece first = getPiece(threads.id, threadBits);
     for (int64_t step = 0; step < numSteps; ++step) {
       Piece piece = first;
@@ -261,18 +261,32 @@ static void guard(Emitter &e, Value exists, function_ref<void()> body) {
   body();
 }
 
-void TileCopy::emitIn(bool isAsync) {
+void TileCopy::emitIn(bool isAsync, bool inLoop) {
   bool hasPieces = width * globalBytes() >= 4;
-  forEachPiece([&](const Piece &piece) {
+  forEachPiece(inLoop, [&](const Piece &piece) {
     guard(e, piece.exists,
           [&] { isAsync &&hasPieces ? copyAsync(piece) : copyIn(piece); });
   });
 }
 
-void TileCopy::emitOut() {
-  forEachPiece([&](const Piece &piece) {
+void TileCopy::emitOut(bool inLoop) {
+  forEachPiece(inLoop, [&](const Piece &piece) {
     guard(e, piece.exists, [&] { copyOut(piece); });
   });
+}
+
+/// Runs `body`, but `otherwise` on what is no whole tile.
+static void ifWhole(Emitter &e, Value whole, function_ref<void()> body,
+                    function_ref<void()> otherwise) {
+  if (!whole)
+    return body();
+  auto ifOp = scf::IfOp::create(e.builder, e.loc, whole,
+                                /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard insertion(e.builder);
+  e.builder.setInsertionPointToStart(ifOp.thenBlock());
+  body();
+  e.builder.setInsertionPointToStart(ifOp.elseBlock());
+  otherwise();
 }
 
 struct CopyInPattern : TilePattern<CopyInOp> {
@@ -281,17 +295,64 @@ struct CopyInPattern : TilePattern<CopyInOp> {
   matchAndRewrite(CopyInOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Emitter e(rewriter, op.getLoc());
-    auto global = cast<MemRefType>(op.getSource().getType());
-    auto tile = cast<MemRefType>(op.getTile().getType());
-    TileCopy copy(e, kernel, op, global, tile, op.getDims(),
-                  adaptor.getSource().front(), adaptor.getTile().front(),
-                  adaptor.getIndices(), adaptor.getValid());
-    copy.emitIn(/*isAsync=*/op.getToken() || op.getSlot());
+    bool isAsync = op.getToken() || op.getSlot();
+    if (op.getMap() || kernel.isBulkCopy(op)) {
+      auto tile = cast<MemRefType>(op.getTile().getType());
+      ifWhole(
+          e, isWholeTile(e, kernel.getAccess(op), tile, adaptor.getValid()),
+          [&] { copyInBulk(e, op, adaptor); },
+          [&] {
+            getCopy(e, op, adaptor).emitIn(isAsync, /*inLoop=*/true);
+            if (op.getSlot())
+              finish(e);
+          });
+    } else {
+      getCopy(e, op, adaptor).emitIn(isAsync);
+    }
     if (op.getToken())
       rewriter.replaceOpWithMultiple(op, {ValueRange()});
     else
       rewriter.eraseOp(op);
     return success();
+  }
+
+private:
+  TileCopy getCopy(Emitter &e, CopyInOp op, Adaptor adaptor) const {
+    return TileCopy(e, kernel, op, cast<MemRefType>(op.getSource().getType()),
+                    cast<MemRefType>(op.getTile().getType()), op.getDims(),
+                    adaptor.getSource().front(), adaptor.getTile().front(),
+                    adaptor.getIndices(), adaptor.getValid());
+  }
+
+  void copyInBulk(Emitter &e, CopyInOp op, Adaptor adaptor) const {
+    BulkCopy copy = getBulkCopy(e, op, adaptor);
+    if (op.getSlot())
+      copy.load(adaptor.getSlot().front());
+    else
+      copy.loadAndWait(kernel.getScratch(e, op),
+                       [&] { kernel.emitBarrier(e, op); });
+  }
+
+  BulkCopy getBulkCopy(Emitter &e, CopyInOp op, Adaptor adaptor) const {
+    ThreadSet threads = kernel.getThreads(e, op);
+    Value tile = adaptor.getTile().front();
+    if (op.getMap())
+      return BulkCopy(e, threads, op.getMap().getType(),
+                      adaptor.getMap().front(), tile, adaptor.getIndices());
+    SmallVector<Value> indices = flatten(adaptor.getIndices());
+    Value source =
+        getGlobalAddress(e, adaptor.getSource().front(),
+                         cast<MemRefType>(op.getSource().getType()), indices);
+    SharedLayout layout(cast<MemRefType>(op.getTile().getType()));
+    return BulkCopy(e, threads, source, tile, layout.getBytes());
+  }
+
+  /// A warp may arrive for all of its lanes at once behind it, and products
+  /// read what they have copied.
+  static void finish(Emitter &e) {
+    NVVM::CpAsyncCommitGroupOp::create(e.builder, e.loc);
+    NVVM::CpAsyncWaitGroupOp::create(e.builder, e.loc, 0);
+    e.proxyFence();
   }
 };
 
@@ -301,12 +362,24 @@ struct CopyOutPattern : TilePattern<CopyOutOp> {
   matchAndRewrite(CopyOutOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Emitter e(rewriter, op.getLoc());
-    auto global = cast<MemRefType>(op.getDestination().getType());
     auto tile = cast<MemRefType>(op.getTile().getType());
-    TileCopy copy(e, kernel, op, global, tile, op.getDims(),
-                  adaptor.getDestination().front(), adaptor.getTile().front(),
-                  adaptor.getIndices(), adaptor.getValid());
-    copy.emitOut();
+    auto copyByThreads = [&] {
+      TileCopy copy(
+          e, kernel, op, cast<MemRefType>(op.getDestination().getType()), tile,
+          op.getDims(), adaptor.getDestination().front(),
+          adaptor.getTile().front(), adaptor.getIndices(), adaptor.getValid());
+      copy.emitOut(/*inLoop=*/static_cast<bool>(op.getMap()));
+    };
+    if (op.getMap()) {
+      BulkCopy bulk(e, kernel.getThreads(e, op), op.getMap().getType(),
+                    adaptor.getMap().front(), adaptor.getTile().front(),
+                    adaptor.getIndices());
+      ifWhole(
+          e, isWholeTile(e, kernel.getAccess(op), tile, adaptor.getValid()),
+          [&] { bulk.store(); }, copyByThreads);
+    } else {
+      copyByThreads();
+    }
     rewriter.eraseOp(op);
     return success();
   }

@@ -237,6 +237,19 @@ Value Emitter::inlineAsm(Type result, StringRef text, StringRef constraints,
   return result ? op.getResult(0) : Value();
 }
 
+Value Emitter::sharedAddress(Value pointer) {
+  return LLVM::PtrToIntOp::create(builder, loc, i32(), pointer);
+}
+
+void Emitter::waitForParity(Value barrier, Value parity) {
+  // nvvm.mbarrier.try_wait of MLIR 22.1 returns a predicate, and a loop around
+  // it would cut the program into more blocks than ptxas schedules well.
+  inlineAsm(Type(),
+            "{ .reg .pred done; AGAIN: mbarrier.try_wait.parity.shared::cta"
+            ".b64 done, [$0], $1; @done bra.uni DONE; bra.uni AGAIN; DONE: }",
+            "r,r,~{memory}", {sharedAddress(barrier), parity});
+}
+
 static StringRef getSpace(Value pointer) {
   auto type = cast<LLVM::LLVMPointerType>(pointer.getType());
   return type.getAddressSpace() == 3 ? "shared" : "global";

@@ -86,6 +86,11 @@ public:
   /// that it has waited for, visible to wgmma and the copy engine.
   void proxyFence();
 
+  /// Behind it the phase of that parity of an mbarrier is complete.
+  void waitForParity(Value barrier, Value parity);
+
+  /// A shared address in a register of 32 bits, for inline assembly.
+  Value sharedAddress(Value pointer);
   /// Pointer plus bytes; a null offset is zero.
   Value advance(Value pointer, Value bytes);
   Value advance(Value pointer, int64_t bytes);

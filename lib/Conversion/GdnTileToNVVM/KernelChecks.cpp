@@ -42,13 +42,17 @@ LogicalResult KernelLowering::checkName() {
 
 LogicalResult KernelLowering::checkArguments() {
   for (auto [i, type] : llvm::enumerate(func.getArgumentTypes())) {
-    if (type.isIndex())
+    if (isa<TensorMapType>(type) && !target.hasTensorMaps())
+      return func.emitOpError("argument ")
+             << i << " is a tensor map, but " << target.name
+             << " has no copy engine for it";
+    if (type.isIndex() || isa<TensorMapType>(type))
       continue;
     auto memref = dyn_cast<MemRefType>(type);
     if (!memref)
       return func.emitOpError("argument ")
              << i << " has type " << type
-             << ", but a kernel takes memrefs and index values";
+             << ", but a kernel takes memrefs, tensor maps and index values";
     if (!memref.getLayout().isIdentity() || isShared(memref) ||
         llvm::is_contained(memref.getShape().drop_front(memref.getRank() > 0),
                            ShapedType::kDynamic))
@@ -85,7 +89,7 @@ static bool isSupported(Operation *op) {
   if (isa<math::ExpOp, math::Exp2Op, math::LogOp, math::Log2Op, math::Log1pOp,
           math::RsqrtOp, math::SqrtOp, math::AbsFOp, math::FmaOp>(op))
     return true;
-  if (isa<LaunchOp>(op))
+  if (isa<LaunchOp, MakeTensorMapOp>(op))
     return false;
   return isa<arith::ArithDialect, GdnTileDialect>(op->getDialect());
 }

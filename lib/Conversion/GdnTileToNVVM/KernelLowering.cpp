@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
+#include "gdn/Dialect/GdnTile/IR/TensorMap.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -16,7 +17,6 @@ using namespace mlir::gdn;
 using namespace mlir::gdn_tile;
 
 /// Bytes of an mbarrier.
-constexpr int64_t kBarrierBytes = 8;
 
 static LowerToLLVMOptions getOptions(MLIRContext *context) {
   LowerToLLVMOptions options(context);
@@ -63,6 +63,9 @@ void KernelLowering::addTypeConversions() {
   };
   converter.addConversion([=](RingType type) { return sharedPointer(type); });
   converter.addConversion([=](SlotType type) { return sharedPointer(type); });
+  converter.addConversion([](TensorMapType type) -> Type {
+    return LLVM::LLVMPointerType::get(type.getContext());
+  });
 }
 
 FragmentLayout KernelLowering::getLayout(Type fragment) const {
@@ -192,6 +195,14 @@ LogicalResult KernelLowering::placeSharedMemory() {
     sharedOffsets[ring] = sharedBytes;
     sharedBytes += 2 * kBarrierBytes * ring.getRing().getType().getStages();
   });
+  // The mbarrier on which a synchronous copy of the copy engine completes.
+  func.walk([&](CopyInOp copy) {
+    if (!copy.getMap() || copy.getSlot())
+      return;
+    sharedBytes = llvm::alignTo(sharedBytes, kBarrierBytes);
+    sharedOffsets[copy] = sharedBytes;
+    sharedBytes += kBarrierBytes;
+  });
   if (sharedBytes > target.sharedBytes)
     return func.emitOpError("kernel '")
            << func.getName() << "' needs " << sharedBytes
@@ -219,18 +230,26 @@ static bool writesOperand(Operation &op, const DenseSet<Value> &operands) {
   return isa<CumsumOp, ScoresOp, TriInverseOp>(op);
 }
 
+bool KernelLowering::isBulkCopy(CopyInOp copy) const {
+  return copy.getSlot() && target.hasTensorMaps() &&
+         (copy.getMap() || isBulkRow(copy));
+}
+
 // A ring whose tiles products read needs a fence behind the wait, unless only
 // the copy engine fills them.
 void KernelLowering::findRingFences(const DenseSet<Value> &operands) {
+  DenseSet<Operation *> bulk;
   func.walk([&](CopyInOp copy) {
-    if (copy.getSlot())
-      copied.insert(copy.getSlot()
-                        .getDefiningOp<RingAcquireOp>()
-                        .getRing()
-                        .getDefiningOp());
+    if (!copy.getSlot())
+      return;
+    auto acquire = copy.getSlot().getDefiningOp<RingAcquireOp>();
+    (isBulkCopy(copy) ? bulk : copied)
+        .insert(acquire.getRing().getDefiningOp());
   });
   func.walk([&](RingWaitOp wait) {
     auto ring = wait.getRing().getDefiningOp<RingOp>();
+    if (bulk.contains(ring) && !copied.contains(ring))
+      return;
     if (llvm::any_of(ring.getBuffers(),
                      [&](Value buffer) { return operands.contains(buffer); }))
       fenced.insert(wait);

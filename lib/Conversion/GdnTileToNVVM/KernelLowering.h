@@ -32,6 +32,9 @@ struct AccessInfo {
   SmallVector<int64_t> validMultiples;
 };
 
+/// Of an mbarrier.
+constexpr int64_t kBarrierBytes = 8;
+
 /// Threads of a block that work on an op together.
 struct ThreadSet {
   /// Number of a thread among them.
@@ -69,8 +72,10 @@ public:
   bool needsProxyFence(gdn_tile::RingWaitOp wait) const {
     return fenced.contains(wait);
   }
-  /// Whether copies fill the tiles of a ring: then each thread of a producer
-  /// arrives for itself, else one for its warp.
+  /// Whether the copy engine moves a tile that is valid as a whole, for a slot.
+  bool isBulkCopy(gdn_tile::CopyInOp copy) const;
+  /// Whether copies of threads fill the tiles of a ring: then each thread of a
+  /// producer arrives for itself, else one for its warp.
   bool hasCopies(gdn_tile::RingOp ring) const { return copied.contains(ring); }
   gdn_tile::FragmentLayout getLayout(Type fragment) const;
   /// Whether a register holds two neighbouring columns (16-bit floats).

@@ -9,10 +9,6 @@
 // i uses stage i mod n for the (i / n)-th time, so the phase that completes is
 // number i / n, and its parity tells it from the one before.
 //
-// The waits are inline assembly: nvvm.mbarrier.try_wait of MLIR 22.1 returns a
-// predicate, and a loop around it would cut the math role into more blocks than
-// ptxas schedules well.
-//
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
@@ -110,8 +106,6 @@ private:
 // Rings
 //===----------------------------------------------------------------------===//
 
-constexpr int64_t kBarrierBytes = 8;
-
 /// The stage and the parity of an iteration.
 struct StageOf {
   StageOf(Emitter &e, Value iteration, int64_t stages) {
@@ -132,24 +126,12 @@ Value getBarrier(Emitter &e, Value ring, Value stage, int64_t firstStage) {
   return e.advance(pointer, firstStage * kBarrierBytes);
 }
 
-/// A shared address in a register of 32 bits.
-Value getAddress(Emitter &e, Value pointer) {
-  return LLVM::PtrToIntOp::create(e.builder, e.loc, e.i32(), pointer);
-}
-
-void waitForParity(Emitter &e, Value barrier, Value parity) {
-  e.inlineAsm(Type(),
-              "{ .reg .pred done; AGAIN: mbarrier.try_wait.parity.shared::cta"
-              ".b64 done, [$0], $1; @done bra.uni DONE; bra.uni AGAIN; DONE: }",
-              "r,r,~{memory}", {getAddress(e, barrier), parity});
-}
-
 /// One arrival for all lanes of a warp.
 void arriveOncePerWarp(Emitter &e, Value barrier) {
   NVVM::SyncWarpOp::create(e.builder, e.loc, e.c32(-1));
   Value isFirst = e.equalsC(e.laneId(), 0);
   e.inlineAsm(Type(), "@$1 mbarrier.arrive.shared::cta.b64 _, [$0];",
-              "r,b,~{memory}", {getAddress(e, barrier), isFirst});
+              "r,b,~{memory}", {e.sharedAddress(barrier), isFirst});
 }
 
 struct RingPattern : TilePattern<RingOp> {
@@ -189,8 +171,8 @@ struct RingAcquirePattern : TilePattern<RingAcquireOp> {
     int64_t stages = getStages(op.getRing());
     StageOf at(e, adaptor.getIteration().front(), stages);
     // The phase before the first counts as complete: all stages start free.
-    waitForParity(e, getBarrier(e, ring, at.stage, stages),
-                  e.xorC(at.parity, 1));
+    e.waitForParity(getBarrier(e, ring, at.stage, stages),
+                    e.xorC(at.parity, 1));
     rewriter.replaceOp(op, getBarrier(e, ring, at.stage, 0));
     return success();
   }
@@ -207,7 +189,7 @@ struct RingCommitPattern : TilePattern<RingCommitOp> {
     if (kernel.hasCopies(acquire.getRing().getDefiningOp<RingOp>()))
       // Each thread arrives when its own copies have landed.
       e.inlineAsm(Type(), "cp.async.mbarrier.arrive.noinc.shared.b64 [$0];",
-                  "r,~{memory}", getAddress(e, full));
+                  "r,~{memory}", e.sharedAddress(full));
     else
       arriveOncePerWarp(e, full);
     rewriter.eraseOp(op);
@@ -223,7 +205,7 @@ struct RingWaitPattern : TilePattern<RingWaitOp> {
     Emitter e(rewriter, op.getLoc());
     Value ring = adaptor.getRing().front();
     StageOf at(e, adaptor.getIteration().front(), getStages(op.getRing()));
-    waitForParity(e, getBarrier(e, ring, at.stage, 0), at.parity);
+    e.waitForParity(getBarrier(e, ring, at.stage, 0), at.parity);
     // cp.async writes by the generic proxy, wgmma reads by the asynchronous
     // one: a fence anywhere on the way between them orders the two.
     if (kernel.usesWarpgroupProducts() && kernel.needsProxyFence(op))

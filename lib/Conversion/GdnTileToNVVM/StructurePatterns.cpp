@@ -16,6 +16,10 @@ using namespace mlir;
 using namespace mlir::gdn;
 using namespace mlir::gdn_tile;
 
+// Of a CUtensorMap.
+constexpr int64_t kTensorMapBytes = 128;
+constexpr int64_t kTensorMapAlignment = 64;
+
 namespace {
 
 struct FuncPattern : TilePattern<func::FuncOp> {
@@ -50,11 +54,26 @@ struct FuncPattern : TilePattern<func::FuncOp> {
                                            *typeConverter, &signature)))
       return failure();
     for (auto [i, argument] : llvm::enumerate(op.getArgumentTypes()))
-      if (isa<MemRefType>(argument))
-        kernelFunc.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(),
-                              rewriter.getI64IntegerAttr(16));
+      setArgumentAttrs(kernelFunc, i, argument);
     rewriter.eraseOp(op);
     return success();
+  }
+
+private:
+  static void setArgumentAttrs(LLVM::LLVMFuncOp func, unsigned i, Type type) {
+    OpBuilder b(func.getContext());
+    StringRef align = LLVM::LLVMDialect::getAlignAttrName();
+    if (isa<MemRefType>(type))
+      func.setArgAttr(i, align, b.getI64IntegerAttr(16));
+    if (!isa<TensorMapType>(type))
+      return;
+    // By value: the copy engine reads it where the launch has put it.
+    auto bytes = LLVM::LLVMArrayType::get(b.getI8Type(), kTensorMapBytes);
+    func.setArgAttr(i, LLVM::LLVMDialect::getByValAttrName(),
+                    TypeAttr::get(bytes));
+    func.setArgAttr(i, align, b.getI64IntegerAttr(kTensorMapAlignment));
+    func.setArgAttr(i, NVVM::NVVMDialect::getGridConstantAttrName(),
+                    b.getUnitAttr());
   }
 };
 
@@ -120,13 +139,6 @@ struct StagePattern : TilePattern<StageOp> {
     return success();
   }
 };
-
-SmallVector<Value> flatten(ArrayRef<ValueRange> ranges) {
-  SmallVector<Value> values;
-  for (ValueRange range : ranges)
-    llvm::append_range(values, range);
-  return values;
-}
 
 Value getElementAddress(Emitter &e, MemRefType type, Value base,
                         ValueRange indices) {

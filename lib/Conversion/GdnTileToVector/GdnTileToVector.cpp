@@ -23,14 +23,22 @@ using namespace mlir;
 using namespace mlir::gdn;
 using namespace mlir::gdn::tile_to_vector;
 
+static bool isTensorMap(Value value) {
+  return isa<gdn_tile::TensorMapType>(value.getType());
+}
+
 // Replaces a tile program by the function that runs one block of it; the
 // number of the block is a new first argument.
 static LogicalResult lowerKernel(func::FuncOp kernel) {
   if (!kernel.getBody().hasOneBlock())
     return kernel.emitOpError("a tile program has a body of one block");
   OpBuilder builder(kernel);
+  // The memref itself comes beside its tensor map.
+  auto arguments = llvm::make_filter_range(
+      kernel.getArguments(), [](Value value) { return !isTensorMap(value); });
   SmallVector<Type> inputs{builder.getIndexType()};
-  llvm::append_range(inputs, kernel.getArgumentTypes());
+  for (Value argument : arguments)
+    inputs.push_back(argument.getType());
   auto target = func::FuncOp::create(builder, kernel.getLoc(), kernel.getName(),
                                      builder.getFunctionType(inputs, {}));
   target.setVisibility(kernel.getVisibility());
@@ -40,8 +48,8 @@ static LogicalResult lowerKernel(func::FuncOp kernel) {
     return failure();
   };
   Lowering lowering(target, block->getArgument(0));
-  for (auto [from, to] : llvm::zip_equal(kernel.getArguments(),
-                                         block->getArguments().drop_front()))
+  for (auto [from, to] :
+       llvm::zip(arguments, block->getArguments().drop_front()))
     lowering.map(from, to);
   if (failed(lowering.lowerBlock(kernel.getBody().front())))
     return abandon();
@@ -59,7 +67,8 @@ static void lowerLaunch(gdn_tile::LaunchOp op) {
   auto loop = scf::ForOp::create(b, zero, op.getGrid(), one);
   b.setInsertionPointToStart(loop.getBody());
   SmallVector<Value> args{loop.getInductionVar()};
-  llvm::append_range(args, op.getArgs());
+  llvm::copy_if(op.getArgs(), std::back_inserter(args),
+                [](Value value) { return !isTensorMap(value); });
   func::CallOp::create(b, op.getKernel(), TypeRange(), args);
   op.erase();
 }
@@ -78,6 +87,7 @@ public:
       if (failed(lowerKernel(kernel)))
         return signalPassFailure();
     getOperation().walk(lowerLaunch);
+    getOperation().walk([](gdn_tile::MakeTensorMapOp op) { op.erase(); });
   }
 };
 } // namespace

@@ -57,7 +57,7 @@ func.func @argument(%x: memref<4x?xf32>) attributes {gdn_tile.kernel = #gdn_tile
 
 // -----
 
-// expected-error @+1 {{argument 0 has type 'f32', but a kernel takes memrefs and index values}}
+// expected-error @+1 {{argument 0 has type 'f32', but a kernel takes memrefs, tensor maps and index values}}
 func.func @scalar(%x: f32) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
   return
 }
@@ -101,4 +101,11 @@ module @nested {
     gdn_tile.launch @kernel grid(%c1) (%x : memref<?xf32>)
     return
   }
+}
+
+// -----
+
+// expected-error @+1 {{argument 1 is a tensor map, but sm_86 has no copy engine for it}}
+func.func @map(%x: memref<?x64xf32>, %map: !gdn_tile.tensor_map<memref<?x64xf32>, dims = [0, 1], box = [64, 64]>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  return
 }

@@ -102,3 +102,29 @@ func.func @stage(%i: index, %x: memref<8xf32>) attributes {gdn_tile.kernel = #ke
   memref.store %0, %x[%i] : memref<8xf32>
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+#kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>
+!map = !gdn_tile.tensor_map<memref<?x32xf32>, dims = [0, 1], box = [16, 32]>
+
+// A tensor map is how the GPU moves a tile: nothing is left of it.
+// CHECK-LABEL: func.func @mapped(
+// CHECK-SAME:    %{{.*}}: index, %[[X:.*]]: memref<?x32xf32>, %[[ROW:.*]]: index)
+// CHECK:         vector.load %[[X]]
+// CHECK-LABEL: func.func @host(
+// CHECK-NOT:     tensor_map
+// CHECK:         func.call @mapped(%{{.*}}, %{{.*}}, %{{.*}}) : (index, memref<?x32xf32>, index) -> ()
+func.func @mapped(%x: memref<?x32xf32>, %map: !map, %row: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %tile = memref.alloc() : memref<16x32xf32, #shared>
+  gdn_tile.copy_in %x[%row, %c0] dims [0, 1] to %tile map(%map : !map) : memref<?x32xf32> to memref<16x32xf32, #shared>
+  gdn_tile.copy_out %tile to %x[%row, %c0] dims [0, 1] map(%map : !map) : memref<16x32xf32, #shared> to memref<?x32xf32>
+  return
+}
+func.func @host(%x: memref<?x32xf32>, %n: index) {
+  %map = gdn_tile.make_tensor_map %x : !map
+  gdn_tile.launch @mapped grid(%n) (%x, %map, %n : memref<?x32xf32>, !map, index)
+  return
+}

@@ -71,7 +71,7 @@ func.func @g(%i: index, %x: memref<4x?xf32>) attributes {gdn_tile.kernel = #gdn_
   return
 }
 func.func @f(%n: index, %x: memref<4x?xf32>) {
-  // expected-error @+1 {{expects argument 1 to be an index or a memref in the default memory space and layout with static sizes behind the first, but it is 'memref<4x?xf32>'}}
+  // expected-error @+1 {{expects argument 1 to be an index, a tensor map or a memref in the default memory space and layout with static sizes behind the first, but it is 'memref<4x?xf32>'}}
   gdn_tile.launch @g grid(%n) (%n, %x : index, memref<4x?xf32>)
   return
 }

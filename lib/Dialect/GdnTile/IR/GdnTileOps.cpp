@@ -29,9 +29,11 @@ static void addWrite(Effects &effects, OpOperand &operand) {
 // LaunchOp
 //===----------------------------------------------------------------------===//
 
-// What a launch can pass: a number, or the address of a global array whose
-// strides are known.
+// What a launch can pass: a number, the address of a global array whose strides
+// are known, or its tensor map.
 static bool isLaunchOperand(Type type) {
+  if (isa<TensorMapType>(type))
+    return true;
   auto memref = dyn_cast<MemRefType>(type);
   if (!memref)
     return type.isIndex();
@@ -45,8 +47,9 @@ LogicalResult LaunchOp::verify() {
     if (!isLaunchOperand(type))
       return emitOpError("expects argument ")
              << i
-             << " to be an index or a memref in the default memory space and "
-                "layout with static sizes behind the first, but it is "
+             << " to be an index, a tensor map or a memref in the default "
+                "memory space and layout with static sizes behind the first, "
+                "but it is "
              << type;
   return success();
 }
@@ -130,9 +133,23 @@ LogicalResult StageOp::verify() {
   return success();
 }
 
+static LogicalResult verifyMap(Operation *op, Value map, MemRefType global,
+                               MemRefType tile, ArrayRef<int64_t> dims) {
+  if (!map)
+    return success();
+  auto type = cast<TensorMapType>(map.getType());
+  if (type.getSource() == global && type.getDims() == dims &&
+      type.getBox() == tile.getShape() &&
+      global.getElementType() == tile.getElementType())
+    return success();
+  return op->emitOpError("moves ")
+         << tile << " along dims [" << dims << "] of " << global
+         << ", which its map does not describe: " << type;
+}
+
 static LogicalResult verifyCopy(Operation *op, Type tileType, Type globalType,
                                 size_t numIndices, ArrayRef<int64_t> dims,
-                                size_t numValid) {
+                                size_t numValid, Value map) {
   auto global = cast<MemRefType>(globalType);
   auto tile = cast<MemRefType>(tileType);
   if (failed(verifySharedTile(op, tileType)))
@@ -143,6 +160,8 @@ static LogicalResult verifyCopy(Operation *op, Type tileType, Type globalType,
   if (static_cast<int64_t>(dims.size()) != tile.getRank())
     return op->emitOpError("expects one entry of dims per tile dimension (")
            << tile.getRank() << "), but has " << dims.size();
+  if (failed(verifyMap(op, map, global, tile, dims)))
+    return failure();
   return verifyAccess(op, global, numIndices, dims, numValid);
 }
 
@@ -154,7 +173,8 @@ static LogicalResult verifySlot(Operation *op, Value slot) {
 
 LogicalResult CopyInOp::verify() {
   if (failed(verifyCopy(*this, getTile().getType(), getSource().getType(),
-                        getIndices().size(), getDims(), getValid().size())))
+                        getIndices().size(), getDims(), getValid().size(),
+                        getMap())))
     return failure();
   Type from = cast<MemRefType>(getSource().getType()).getElementType();
   Type to = cast<MemRefType>(getTile().getType()).getElementType();
@@ -164,6 +184,8 @@ LogicalResult CopyInOp::verify() {
   if ((getToken() || getSlot()) && from != to)
     return emitOpError("an asynchronous copy cannot convert ")
            << from << " to " << to;
+  if (getToken() && getMap())
+    return emitOpError("a copy with a tensor map gives no token");
   if (!getSlot())
     return success();
   if (getToken())
@@ -185,7 +207,8 @@ void CopyInOp::getEffects(Effects &effects) {
 
 LogicalResult CopyOutOp::verify() {
   if (failed(verifyCopy(*this, getTile().getType(), getDestination().getType(),
-                        getIndices().size(), getDims(), getValid().size())))
+                        getIndices().size(), getDims(), getValid().size(),
+                        getMap())))
     return failure();
   Type from = cast<MemRefType>(getTile().getType()).getElementType();
   Type to = cast<MemRefType>(getDestination().getType()).getElementType();

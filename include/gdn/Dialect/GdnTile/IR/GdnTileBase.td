@@ -35,6 +35,8 @@ def GdnTile_Dialect : Dialect {
       row), one panel after the other, each with its 16-byte chunks xor-swizzled
       by the row: exactly the 128-, 64- and 32-byte modes of TMA and wgmma. The
       layout is a function of the type, so there are no layout attributes.
+    * **tensor maps**: descriptors of global memory for the copy engine, made by
+      the host (`gdn_tile.make_tensor_map`) and passed by value.
 
     Without tokens a tile program is an ordinary sequential program over vectors
     and memrefs: `convert-gdn-tile-to-vector` runs it on the CPU. Asynchrony is in
@@ -129,6 +131,33 @@ def GdnTile_Ring : TypeDef<GdnTile_Dialect, "Ring"> {
 def GdnTile_Slot : TypeDef<GdnTile_Dialect, "Slot"> {
   let mnemonic = "slot";
   let summary = "one stage of a ring that its producers fill";
+}
+
+def GdnTile_TensorMap : TypeDef<GdnTile_Dialect, "TensorMap"> {
+  let mnemonic = "tensor_map";
+  let summary = "how the copy engine (TMA) finds tiles in a memref";
+  let description = [{
+    `!gdn_tile.tensor_map<memref<?x16x128xbf16>, dims = [0, 2], box = [64, 128]>`: a
+    descriptor of a memref in global memory of which one instruction moves a tile of
+    `box` rows and columns, to or from a tile in shared memory of that shape and of the memref's
+    element type. Dimension d of the tile runs along dimension `dims[d]` of the memref.
+
+    The descriptor has up to five dimensions, the innermost first: columns, rows,
+    the panels of the shared tile (if it has several), and what lies between rows
+    and columns and in front of the rows in the memref, each as one dimension. Its
+    swizzle is that of the panels: 128, 64 or 32 bytes. So any tile is one box.
+
+    Elements are f16, bf16 or f32; the columns are contiguous; rows and all other
+    dimensions are multiples of 16 bytes apart; a tile has a multiple of 8 rows, at most 256, and
+    rows of a multiple of 32 bytes.
+  }];
+  let parameters = (ins "::mlir::MemRefType":$source,
+                        ArrayRefParameter<"int64_t">:$dims,
+                        ArrayRefParameter<"int64_t">:$box);
+  let assemblyFormat = [{
+    `<` $source `,` `dims` `=` `[` $dims `]` `,` `box` `=` `[` $box `]` `>`
+  }];
+  let genVerifyDecl = 1;
 }
 
 #endif // GDN_DIALECT_GDNTILE_IR_GDNTILEBASE_TD

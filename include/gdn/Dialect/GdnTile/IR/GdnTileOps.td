@@ -25,8 +25,9 @@ def GdnTile_LaunchOp : GdnTile_Op<"launch", [
   let summary = "run a tile program on a one-dimensional grid";
   let description = [{
     Runs the tile program `kernel` with `grid` blocks (0 = nothing) and these
-    operands: index values, and memrefs in the default memory space and layout
-    whose sizes behind the first are static (numbers and addresses, nothing else). Launches of one function run in order.
+    operands: index values, memrefs in the default memory space and layout
+    whose sizes behind the first are static (numbers and addresses, nothing else), and
+    tensor maps. Launches of one function run in order.
 
     ```mlir
     gdn_tile.launch @scan grid(%blocks) (%q, %t : memref<?x16x128xbf16>, index)
@@ -38,6 +39,24 @@ def GdnTile_LaunchOp : GdnTile_Op<"launch", [
     $kernel `grid` `(` $grid `)` `(` ($args^ `:` type($args))? `)` attr-dict
   }];
   let hasVerifier = 1;
+}
+
+def GdnTile_MakeTensorMapOp : GdnTile_Op<"make_tensor_map", [
+    Pure, TypesMatchWith<"source is the memref of the map", "result", "source",
+                         "::llvm::cast<TensorMapType>($_self).getSource()">]> {
+  let summary = "descriptor of a memref for the copy engine (TMA)";
+  let description = [{
+    The descriptor that `result`'s type describes, of the memref `source`. Made on the
+    host, for a launch; its copies inside of the tile program name it beside the memref.
+
+    ```mlir
+    %map = gdn_tile.make_tensor_map %k : !gdn_tile.tensor_map<memref<?x16x128xbf16>, dims = [0, 2], box = [64, 128]>
+    gdn_tile.launch @scan grid(%blocks) (%k, %map : memref<?x16x128xbf16>, !gdn_tile.tensor_map<memref<?x16x128xbf16>, dims = [0, 2], box = [64, 128]>)
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$source);
+  let results = (outs GdnTile_TensorMap:$result);
+  let assemblyFormat = "$source attr-dict `:` type($result)";
 }
 
 def GdnTile_BlockIdOp : GdnTile_Op<"block_id", [Pure]> {
@@ -89,6 +108,9 @@ def GdnTile_CopyInOp : GdnTile_CopyOp<"copy_in"> {
     read only behind a `gdn_tile.wait` on the token. With a slot of a ring it
     is asynchronous too: the stage is full only when the copy has landed.
 
+    With a `map` of the source a tile that is valid as a whole is moved by the copy engine, in
+    one instruction of one thread; other tiles are moved and filled as without it.
+
     ```mlir
     gdn_tile.copy_in %k[%row, %head, %c0] dims [0, 2] valid(%rows, %c128) to %tile
         : memref<?x16x128xbf16> to memref<64x128xbf16, #gpu.address_space<workgroup>>
@@ -96,17 +118,18 @@ def GdnTile_CopyInOp : GdnTile_CopyOp<"copy_in"> {
   }];
   let arguments = (ins AnyMemRef:$source, Variadic<Index>:$indices,
                        DenseI64ArrayAttr:$dims, Variadic<Index>:$valid,
-                       AnyMemRef:$tile, Optional<GdnTile_Slot>:$slot);
+                       AnyMemRef:$tile, Optional<GdnTile_Slot>:$slot,
+                       Optional<GdnTile_TensorMap>:$map);
   let results = (outs Optional<GdnTile_Token>:$token);
   let builders = [OpBuilder<(ins "Type":$token, "Value":$source,
       "ValueRange":$indices, "ArrayRef<int64_t>":$dims, "ValueRange":$valid,
-      "Value":$tile), [{
-    build($_builder, $_state, token, source, indices, dims, valid, tile, Value());
+      "Value":$tile, CArg<"Value", "Value()">:$slot), [{
+    build($_builder, $_state, token, source, indices, dims, valid, tile, slot, Value());
   }]>];
   let assemblyFormat = [{
     $source `[` $indices `]` `dims` $dims (`valid` `(` $valid^ `)`)? `to` $tile
-    (`signal` `(` $slot^ `)`)? attr-dict `:` type($source) `to` type($tile)
-    (`->` type($token)^)?
+    (`map` `(` $map^ `:` type($map) `)`)? (`signal` `(` $slot^ `)`)? attr-dict
+    `:` type($source) `to` type($tile) (`->` type($token)^)?
   }];
 }
 
@@ -114,7 +137,8 @@ def GdnTile_CopyOutOp : GdnTile_CopyOp<"copy_out"> {
   let summary = "copy a tile from shared to global memory";
   let description = [{
     The reverse of `gdn_tile.copy_in`: elements at or behind `valid[d]` in dimension d
-    are not written. Element types are equal.
+    are not written. Element types are equal. With a `map` of the destination the copy
+    engine moves tiles that are valid as a whole; it has read them behind the op.
 
     ```mlir
     gdn_tile.copy_out %tile to %o[%row, %head, %c0] dims [0, 2] valid(%rows, %c64)
@@ -123,9 +147,14 @@ def GdnTile_CopyOutOp : GdnTile_CopyOp<"copy_out"> {
   }];
   let arguments = (ins AnyMemRef:$tile, AnyMemRef:$destination,
                        Variadic<Index>:$indices, DenseI64ArrayAttr:$dims,
-                       Variadic<Index>:$valid);
+                       Variadic<Index>:$valid, Optional<GdnTile_TensorMap>:$map);
+  let builders = [OpBuilder<
+    (ins "Value":$tile, "Value":$destination, "ValueRange":$indices,
+         "ArrayRef<int64_t>":$dims, "ValueRange":$valid),
+    [{ build($_builder, $_state, tile, destination, indices, dims, valid, Value()); }]>];
   let assemblyFormat = [{
     $tile `to` $destination `[` $indices `]` `dims` $dims (`valid` `(` $valid^ `)`)?
+    (`map` `(` $map^ `:` type($map) `)`)?
     attr-dict `:` type($tile) `to` type($destination)
   }];
 }
