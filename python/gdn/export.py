@@ -172,7 +172,9 @@ class _Writer:
         f.types[result] = build.tensor(shape, f.types[source].rsplit("x", 1)[1].rstrip(">"))
         text = f"%{result} = tensor.{op}_shape %{source} {groups} "
         if op == "expand":
-            sizes = [str(size) if size is not None else f"%{'B' if axis == 0 else 'T'}" for axis, size in enumerate(shape)]
+            sizes = [
+                str(size) if size is not None else f"%{'B' if axis == 0 else 'T'}" for axis, size in enumerate(shape)
+            ]
             text += f"output_shape [{', '.join(sizes)}] "
         f.line(text + f": {f.types[source]} into {f.types[result]}")
         return result

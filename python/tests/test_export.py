@@ -140,8 +140,6 @@ def test_models(config, heads, gdn_opt):
 
 @pytest.mark.parametrize("file,config", [("qwen3_5_0_8b_mixer", QWEN), ("kimi_linear_mixer", KIMI)])
 def test_examples_are_what_export_ir_writes(file, config):
-
-
     example = Path(__file__).resolve().parents[2] / "examples" / f"{file}.mlir"
     lines = [line for line in example.read_text().splitlines() if not line.startswith("//")]
     assert lines == export_ir(config, 1, None).splitlines()
