@@ -8,6 +8,7 @@ from html import escape
 FLOOR = "floor"
 COLOURS = {
     "gdn": "#c2185b",
+    "gdn static": "#e58fb1",
     "FLA": "#8d99ae",
     "FLA v-first": "#5c677d",
     "FlashQLA": "#1b7f79",

@@ -10,7 +10,6 @@ fastest kernel here that reads and writes the same slots and does nothing else. 
 """
 
 import argparse
-import inspect
 import os
 import sys
 from dataclasses import dataclass
@@ -220,7 +219,7 @@ class Copy:
     """100 %: the fastest of a few block sizes."""
 
     KERNEL = None
-    CANDIDATES = ((512, 1), (1024, 1), (1024, 2), (2048, 2), (2048, 4), (4096, 4))
+    CANDIDATES = ((256, 1), (512, 1), (512, 2), (1024, 1), (1024, 2), (1024, 4), (2048, 2), (2048, 4), (4096, 4))
 
     def __init__(self, block, warps):
         self.name = f"{COPY} {block}/{warps}"
@@ -264,10 +263,8 @@ PEERS = {
 
 
 def measure(step, names, sizes, slots, log=print):
-    import torch
-
     sets = [inputs(step, seed) for seed in range(step.sets())]
-    candidates = [("gdn", lambda: Gdn(step, sizes, slots))] if "gdn" in names else []
+    candidates = [("gdn", lambda: Gdn(step, sizes, slots))]
     candidates += [(name, lambda make=make: make(step)) for name, make in PEERS.items() if name in names]
     running, rows = timing.sides(candidates, sets, log)
     copy = copy_side(sets)
@@ -279,7 +276,7 @@ def measure(step, names, sizes, slots, log=print):
             log(f"  WRONG: {side.name}: o {rows[side.name]['error_o']:.1e}, state {rows[side.name]['error_state']:.1e}")
     rows[COPY] = dict(copy.summary(), correct=True, kernel=copy.implementation.name)
     del running, copy, sets, wanted
-    torch.cuda.empty_cache()
+    timing.release()
     return {
         "work": step.name, "heads": step.heads, "B": step.B, "T": step.T, "state": step.state,
         "state_bytes": step.state_bytes(), "sets": step.sets(), "sides": rows,
@@ -296,12 +293,6 @@ def compile_only(rows, options):
     return 0
 
 
-def has_slots():
-    from gdn import build
-
-    return "slots" in inspect.signature(build.recurrence).parameters
-
-
 def main():
     import report
 
@@ -313,7 +304,7 @@ def main():
     parser.add_argument("--states", nargs="+", choices=STATES, default=list(STATES))
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
     parser.add_argument("--sizes", choices=("static", "dynamic"), default="dynamic", help="B and S of gdn's kernels")
-    parser.add_argument("--slots", action=argparse.BooleanOptionalAction, default=has_slots(), help="gdn through slots")
+    parser.add_argument("--slots", action=argparse.BooleanOptionalAction, default=True, help="gdn through slots")
     parser.add_argument("--seconds", type=float, default=1e9, help="start no row after this time")
     parser.add_argument("--compile-only", metavar="DIR", help="save gdn's kernels for GDN_PRECOMPILED; needs no GPU")
     parser.add_argument("--target", default="sm_90a", help="for --compile-only")
@@ -328,7 +319,7 @@ def main():
         if log.seconds() > options.seconds:
             print(f"no time left for {len(rows) - len(log.rows)} rows", flush=True)
             break
-        log.add(measure(step, ["gdn", *options.peers], options.sizes, options.slots, log.note))
+        log.add(measure(step, options.peers, options.sizes, options.slots, log.note))
     log.finish(report.decode_table(facts, log.rows), report.decode_chart(facts, log.rows))
     return 0 if all(side.get("correct", True) for row in log.rows for side in row["sides"].values()) else 1
 

@@ -26,26 +26,30 @@ def prepare(cell, x, shared):
         starts = torch.tensor(cell.starts, device=x["q"].device)
         shared.update(starts32=starts.to(torch.int32), starts64=starts.to(torch.int64), starts_cpu=starts.cpu())
     x.update(shared)
-    if cell.gates != workloads.LAYER:
+    if cell.gates in workloads.GATE_SETS:
         x["alpha"] = x["gate"].exp()
     x["state_k_first"] = x["state"].transpose(2, 3).contiguous()
     return x
 
 
-class Gdn:
-    name = "gdn"
+SIZES = ("dynamic", "static")
 
-    def __init__(self, cell, sizes="static", schedule=None):
+
+class Gdn:
+    """With T and the number of sequences open ("dynamic", as gdn's functions call it) or compiled in ("static")."""
+
+    def __init__(self, cell, sizes, name="gdn", schedule=None):
         import gdn
 
+        self.name = name
         self.packed = cell.N > 1
         self.names = ["q", "k", "v", "beta"]
         self.names += ["a", "A_log", "dt_bias"] if cell.gates == workloads.LAYER else ["gate"]
         self.kernel = gdn.load(self.text(cell, sizes, schedule))
 
     @staticmethod
-    def text(cell, sizes="static", schedule=None):
-        """One sequence is called without offsets, several with; `sizes` "dynamic" leaves T and N open."""
+    def text(cell, sizes, schedule=None):
+        """One sequence is called without offsets, several with."""
         from gdn import build
 
         dynamic = sizes == "dynamic"
@@ -61,7 +65,7 @@ class Gdn:
             cell.K,
             cell.V,
             N=(None if dynamic else cell.N) if packed else None,
-            gate="head",
+            gate="channel" if cell.gates == workloads.CHANNEL else "head",
             beta=True,
             offsets="i32" if packed else None,
             schedule=schedule,
@@ -85,9 +89,12 @@ class Fla:
     def __init__(self, cell):
         if cell.K > 256:
             raise Unsupported(f"K = {cell.K}: at most 256")
-        from fla.ops.gated_delta_rule import chunk_gated_delta_rule
+        if cell.gates == workloads.CHANNEL:
+            from fla.ops.kda import chunk_kda as function
+        else:
+            from fla.ops.gated_delta_rule import chunk_gated_delta_rule as function
 
-        self.function = chunk_gated_delta_rule
+        self.function = function
         self.layer = cell.gates == workloads.LAYER
 
     def buffers(self, x):
@@ -118,6 +125,8 @@ def need_plain(cell):
         raise Unsupported(f"K = {cell.K}, V = {cell.V}: only 128")
     if cell.gates == workloads.LAYER:
         raise Unsupported("compared without the layer's normalisation and gate")
+    if cell.gates == workloads.CHANNEL:
+        raise Unsupported("gates per channel are compared with FLA only")
 
 
 class FlashQla:

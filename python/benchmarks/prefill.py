@@ -19,33 +19,40 @@ sys.path[:0] = [str(PYTHON), str(PYTHON / "tests"), str(PYTHON / "benchmarks")]
 
 import peers  # noqa: E402
 import timing  # noqa: E402
+import warm  # noqa: E402
 import workloads  # noqa: E402
 
 LIMITS = (8e-3, 1e-2)
 
 
-def measure(cell, names, sizes, log=print):
-    """One row: the times and errors of gdn and of the named libraries."""
-    import torch
-
+def oracle(cell, x):
+    """o and the final state in float64: by chunks, or token by token where the gates are per channel."""
     import chunk_oracle
+    import oracle_torch
 
+    operands = workloads.operands(cell, x)
+    if cell.gates == workloads.CHANNEL:
+        return oracle_torch.recurrence(**operands, offsets=x["starts_cpu"])
+    return chunk_oracle.recurrence(**operands, starts=cell.starts)
+
+
+def measure(cell, names, sizes, log=print):
+    """One row: the times and errors of gdn, for each of `sizes`, and of the named libraries."""
     shared = {}
     count = timing.set_count(cell.bytes())
     sets = [peers.prepare(cell, workloads.inputs(cell, seed), shared) for seed in range(count)]
-    candidates = [("gdn", lambda: peers.Gdn(cell, sizes))] if "gdn" in names else []
+    ours = {"gdn" if place == 0 else f"gdn {form}": form for place, form in enumerate(sizes)}
+    candidates = [(name, lambda form=form, name=name: peers.Gdn(cell, form, name)) for name, form in ours.items()]
     candidates += [(name, lambda make=make: make(cell)) for name, make in peers.PEERS.items() if name in names]
     running, rows = timing.sides(candidates, sets, log)
     timing.measure(running)
-    expected = [
-        chunk_oracle.recurrence(**workloads.operands(cell, x), starts=cell.starts) for x in (sets[0], sets[-1])
-    ]
+    expected = [oracle(cell, x) for x in (sets[0], sets[-1])]
     for side in running:
         rows[side.name] = timing.verdict(side, side.errors(expected), LIMITS)
         if not rows[side.name]["correct"]:
             log(f"  WRONG: {side.name}: o {rows[side.name]['error_o']:.1e}, state {rows[side.name]['error_state']:.1e}")
     del running, sets, expected
-    torch.cuda.empty_cache()
+    timing.release()
     return {
         "heads": cell.heads,
         "shape": cell.shape,
@@ -60,28 +67,26 @@ def measure(cell, names, sizes, log=print):
     }
 
 
-def warm_up(rows, options, log=print):
-    """Compiles the libraries' kernels of these cells side by side; see warm.py."""
-    import warm
+# FlashQLA compiles kernels for one sequence or several, few or many blocks, with and without its parallelism.
+FLASHQLA_SHAPES = ("1x32768", "1x2048", "28672+4096", "24576+8192", "16384+16384", "8192x4", "4096x8")
 
+
+def warm_tasks(rows, names):
+    """Calls that make the libraries compile what these cells need: FLA's keys have no T, so one shape does."""
     tasks = []
-    for name in ("FlashQLA", "FLA"):
-        if name not in options.peers:
-            continue
-        for cell in rows:
-            if name == "FlashQLA" and (cell.K != 128 or cell.gates != rows[0].gates):
-                continue
-            # FLA tunes for a head configuration, once and for all shapes.
-            shape = "1x8192" if name == "FLA" else cell.shape
-            if shape in workloads.SHAPES:
-                tasks.append((name, cell.heads, cell.K, cell.V, shape))
-    return warm.run(list(dict.fromkeys(tasks)), options.warm, options.warm_seconds, log)
+    for cell in rows:
+        kind = cell.gates if cell.gates in (workloads.LAYER, workloads.CHANNEL) else workloads.GATE_SETS[0]
+        if "FLA" in names:
+            tasks.append(("FLA", cell.heads, cell.K, cell.V, "1x8192", kind))
+        if "FlashQLA" in names and cell.K == 128 and cell.gates == workloads.GATE_SETS[0]:
+            tasks += [("FlashQLA", cell.heads, 128, 128, s, kind) for s in FLASHQLA_SHAPES if s == cell.shape]
+    return list(dict.fromkeys(tasks))
 
 
 def compile_only(rows, options):
     from gdn import compile as compiler
 
-    texts = dict.fromkeys(peers.Gdn.text(cell, options.sizes) for cell in rows)
+    texts = dict.fromkeys(peers.Gdn.text(cell, form) for cell in rows for form in options.sizes)
     for text in texts:
         compiler.compile(text, options.target).save(options.compile_only)
     print(f"{len(texts)} kernel sets in {options.compile_only}")
@@ -93,10 +98,13 @@ def arguments():
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--heads", nargs="+", help="only these, as 16/32")
     parser.add_argument("--shapes", nargs="+", help="only these, as 1x8192")
-    parser.add_argument("--gates", nargs="+", choices=(*workloads.GATE_SETS, workloads.LAYER), help="only these")
+    parser.add_argument("--gates", nargs="+", choices=workloads.GATES, help="only these")
     parser.add_argument("--peers", nargs="*", choices=peers.PEERS, default=list(peers.PEERS))
-    parser.add_argument("--sizes", choices=("static", "dynamic"), default="static", help="T and N of gdn's kernels")
+    parser.add_argument(
+        "--sizes", nargs="+", choices=peers.SIZES, default=list(peers.SIZES), help="T and N of gdn's kernels, see NOTES"
+    )
     parser.add_argument("--warm", type=int, default=0, metavar="PROCESSES", help="compile the libraries' kernels first")
+    parser.add_argument("--warm-peers", nargs="+", choices=("FLA", "FlashQLA"), default=["FLA", "FlashQLA"])
     parser.add_argument("--warm-only", action="store_true", help="and end then")
     parser.add_argument("--warm-seconds", type=float, default=600)
     parser.add_argument("--seconds", type=float, default=1e9, help="start no cell after this time")
@@ -113,9 +121,9 @@ def main():
     if options.compile_only:
         return compile_only(rows, options)
     facts = report.machine()
-    facts["sizes"] = options.sizes
+    facts["sizes"] = " ".join(options.sizes)
     if options.warm:
-        facts["warm"] = warm_up(rows, options)
+        facts["warm"] = warm.run(warm_tasks(rows, options.warm_peers), options.warm, options.warm_seconds)
         if options.warm_only:
             return 0
     log = report.Log(options.output, "prefill", facts)
@@ -123,7 +131,7 @@ def main():
         if log.seconds() > options.seconds:
             print(f"no time left for {len(rows) - len(log.rows)} cells", flush=True)
             break
-        log.add(measure(cell, ["gdn", *options.peers], options.sizes, log.note))
+        log.add(measure(cell, options.peers, options.sizes, log.note))
     log.finish(report.prefill_table(facts, log.rows), report.prefill_chart(facts, log.rows))
     return 0 if all(side.get("correct", True) for row in log.rows for side in row["sides"].values()) else 1
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Times calls from CUDA graphs that rotate over sets of inputs, and checks what the timed graphs wrote."""
 
+import contextlib
 import statistics
 import time
 
@@ -49,9 +50,16 @@ class Side:
             implementation.call(sets[-1], self.buffers[-1])
             torch.cuda.synchronize()
             self.graph = torch.cuda.CUDAGraph()
-            # All results are kept, so that no call writes where the one before it did.
-            with torch.cuda.graph(self.graph, stream=stream):
+            # Not torch.cuda.graph, which collects garbage first and takes longer than all the rest.
+            self.graph.capture_begin()
+            try:
+                # All results are kept, so that no call writes where the one before it did.
                 self.results = [implementation.call(x, b) for x, b in zip(sets, self.buffers)]
+            except BaseException:
+                with contextlib.suppress(RuntimeError):
+                    self.graph.capture_end()
+                raise
+            self.graph.capture_end()
         self.times = []
         self.replay()
         self.replays = replay_count(self.replay() * 1e-6 * len(sets))
@@ -108,9 +116,10 @@ class Side:
 
 
 def sides(implementations, sets, log=print):
-    """(sides that run, reasons of those that do not). Each of `implementations` is (name, function that makes it)."""
+    """(sides that run, {name: reason, or None of those that run}) of (name, function that makes it)."""
     running, reasons = [], {}
     for name, make in implementations:
+        reasons[name] = None
         try:
             running.append(Side(make(), sets))
         except Unsupported as reason:
@@ -128,6 +137,14 @@ def measure(running):
         for side in running:
             if turn < side.replays:
                 side.replay()
+
+
+def release():
+    """Gives memory back where much is held; graphs keep what they used until then."""
+    import torch
+
+    if torch.cuda.memory_reserved() > 60 << 30:
+        torch.cuda.empty_cache()
 
 
 def verdict(side, errors, limits, names=("o", "state")):

@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def run(tasks, processes, seconds, log=print):
-    """Runs `python warm.py PEER HEADS K V SHAPE` for each task; returns {words of the task: seconds or what failed}."""
+    """Runs `python warm.py` with the words of each task (see main); returns {words: seconds or what failed}."""
     waiting, active, results = list(tasks), {}, {}
     environment = dict(os.environ, GDN_WARM_LOCK=str(Path(tempfile.gettempdir()) / f"gdn-warm-{os.getpid()}.lock"))
     start = time.monotonic()
@@ -76,7 +76,7 @@ def tune_alone():
     Autotuner._bench = bench
 
 
-def main(peer, heads, K, V, shape):
+def main(peer, heads, K, V, shape, gates):
     import torch
 
     import peers
@@ -84,7 +84,7 @@ def main(peer, heads, K, V, shape):
 
     if peer == "FLA":
         tune_alone()
-    cell = workloads.Cell(heads, shape, workloads.SHAPES[shape], int(K), int(V))
+    cell = workloads.Cell(heads, shape, workloads.SHAPES[shape], int(K), int(V), gates)
     x = peers.prepare(cell, workloads.inputs(cell, 0), {})
     with torch.no_grad():
         side = peers.PEERS[peer](cell)

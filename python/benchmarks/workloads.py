@@ -44,6 +44,8 @@ SHAPES = {
 # FlashQLA's benchmark, as models are initialised, and the worst for cutting history off.
 GATE_SETS = ("quarter", "trained", "zero")
 LAYER = "layer"  # q and k are normalised and the gate is made of the layer's parameters inside the call
+CHANNEL = "channel"  # a gate for each key channel: Kimi Delta Attention
+GATES = (*GATE_SETS, LAYER, CHANNEL)
 GATE_SUBSET = (("2/8", "16/32", "16/64"), ("1x8192", "1x2048", "8192x4", "1024x8"))
 
 MATMUL_RATE = 790e12  # bf16 products on random data, FLOP/s (an H200)
@@ -114,7 +116,8 @@ class Cell:
 
     def bytes(self):
         """Bytes that any kernel has to move: inputs and outputs once."""
-        token = 2 * 2 * self.Hqk * self.K + self.Hv * (2 * 2 * self.V + 8)
+        gates = 4 * (self.K if self.gates == CHANNEL else 1)
+        token = 2 * 2 * self.Hqk * self.K + self.Hv * (2 * 2 * self.V + 4 + gates)
         return self.T * token + 2 * self.state_bytes()
 
     def flop(self, chunk=64):
@@ -138,6 +141,7 @@ def cells(heads=None, shapes=None, gates=None):
         Cell(h, s, SHAPES[s], gates=name) for name in GATE_SETS[1:] for h in GATE_SUBSET[0] for s in GATE_SUBSET[1]
     ]
     rows += [Cell(h, "1x8192", SHAPES["1x8192"], gates=LAYER) for h in GATE_SUBSET[0]]
+    rows += [Cell(h, s, SHAPES[s], gates=CHANNEL) for h in ("16/16", "32/32") for s in ("1x8192", "1x2048")]
     wanted = ((heads, "heads"), (shapes, "shape"), (gates, "gates"))
     return [row for row in rows if all(not names or getattr(row, key) in names for names, key in wanted)]
 
@@ -177,6 +181,8 @@ def gate_set(name, shape, generator, device):
     """Log gates of `shape`, float32; every fourth head of "quarter" does not decay."""
     import torch
 
+    if name == CHANNEL:
+        return torch.nn.functional.logsigmoid(torch.randn(shape, device=device, generator=generator))
     if name == "zero":
         return torch.zeros(shape, device=device)
     if name == "trained":
@@ -206,7 +212,8 @@ def inputs(cell, seed, device="cuda"):
     if layer:
         x.update(model_gates((*tokens, cell.Hv), generator, device))
     else:
-        x["gate"] = gate_set(cell.gates, (*tokens, cell.Hv), generator, device)
+        tail = (cell.K,) if cell.gates == CHANNEL else ()
+        x["gate"] = gate_set(cell.gates, (*tokens, cell.Hv, *tail), generator, device)
     return x
 
 

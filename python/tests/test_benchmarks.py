@@ -43,7 +43,7 @@ def test_sizes_of_the_other_cells():
     work = load("workloads")
     others = {(c.heads, c.K, c.V) for c in work.cells() if c.K != 128}
     assert others == {("30/30", 96, 192), ("6/6", 256, 512)}
-    assert {c.gates for c in work.cells()} == {*work.GATE_SETS, work.LAYER}
+    assert {c.gates for c in work.cells()} == set(work.GATES)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def side(median, correct=True):
 def prefill_rows():
     work = load("workloads")
     rows = []
-    for cell in work.cells(["16/32", "30/30"], ["1x8192", "1x2048"]):
+    for cell in work.cells(["16/32", "30/30"], ["1x8192", "1x2048"], work.GATE_SETS):
         sides = {"gdn": side(100.0), "FLA": side(300.0), "FlashQLA": side(150.0)}
         sides["FlashInfer"] = side(50.0, correct=False)
         if cell.K != 128:
@@ -165,6 +165,15 @@ def test_prefill_table():
     text = "\n".join(lines)
     assert f"faster than the fastest library in {len(rows)} of {len(rows)} cells, 1.5x in {len(rows)}" in text
     assert "wrong: FlashInfer in 16/32 1x8192 quarter" in text
+
+
+def test_the_other_form_of_gdn_is_no_library():
+    report = load("report")
+    rows = prefill_rows()
+    for row in rows:
+        row["sides"]["gdn static"] = side(10.0)
+    assert f"in {len(rows)} of {len(rows)} cells" in report.prefill_table(FACTS, rows)
+    assert report.fastest_peer(rows[0]) == (150.0, "FlashQLA")
 
 
 def test_cells_where_gdn_is_not_the_fastest_are_named():
@@ -264,8 +273,9 @@ def test_peers_refuse_other_head_sizes():
 def test_kernels_of_the_cells_parse(sizes):
     tool = need_tool("gdn-opt")
     peers, work, decode = load("peers"), load("workloads"), load("decode")
-    texts = [peers.Gdn.text(c, sizes) for c in work.cells(["2/8", "6/6"], ["1x2048", "2048x4"])]
-    texts += [decode.Gdn.text(step, sizes, decode.has_slots()) for step in decode.steps([8], [1, 4], decode.STATES)]
+    cells = work.cells(["2/8", "6/6"], ["1x2048", "2048x4"]) + work.cells(gates=[work.LAYER, work.CHANNEL])
+    texts = [peers.Gdn.text(c, sizes) for c in cells]
+    texts += [decode.Gdn.text(s, sizes, slots) for s in decode.steps([8], [1, 4], decode.STATES) for slots in (0, 1)]
     for text in dict.fromkeys(texts):
         done = subprocess.run([tool], input=text, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
@@ -347,3 +357,15 @@ def test_identities_hold_in_the_reference():
             check, limit = identities.CHECKS[name]
             value = check(kernels)
             assert value <= (limit if limit == 0 else min(limit, 1e-2)), (name, value)
+
+
+def test_what_is_compiled_beforehand():
+    prefill, work = load("prefill"), load("workloads")
+    tasks = prefill.warm_tasks(work.cells(["16/32", "6/6"], ["1x2048", "4096+4096"]), ["FLA", "FlashQLA"])
+    assert tasks == [
+        ("FLA", "16/32", 128, 128, "1x8192", "quarter"),
+        ("FlashQLA", "16/32", 128, 128, "1x2048", "quarter"),
+        ("FLA", "6/6", 256, 512, "1x8192", "quarter"),
+    ]
+    kinds = {task[5] for task in prefill.warm_tasks(work.cells(), ["FLA"])}
+    assert kinds == {"quarter", work.LAYER, work.CHANNEL}
