@@ -60,6 +60,8 @@ static void buildVectorizePipeline(OpPassManager &pm) {
   pm.addNestedPass<func::FuncOp>(createForallToForLoopPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+  // What a loop handed on is an argument only now.
+  pm.addPass(bufferization::createDropEquivalentBufferResultsPass());
   pm.addNestedPass<func::FuncOp>(createGdnHoistBuffersPass());
   buildDeallocatePipeline(pm);
   pm.addPass(createCanonicalizerPass());
@@ -67,6 +69,7 @@ static void buildVectorizePipeline(OpPassManager &pm) {
 }
 
 void mlir::gdn::buildLowerToLLVMPipeline(OpPassManager &pm) {
+  pm.addNestedPass<func::FuncOp>(createGdnLowerCopiesPass());
   pm.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
   pm.addPass(memref::createExpandStridedMetadataPass());
   pm.addPass(createLowerAffinePass());

@@ -18,6 +18,7 @@ _CPU, _CUDA, _CUDA_MANAGED = 1, 2, 13
 _DLPACK_TYPES = {(4, 16): "bf16", (2, 16): "f16", (2, 32): "f32", (0, 32): "i32", (0, 64): "i64"}
 _INTERFACE_TYPES = {"<V2": "bf16", "|V2": "bf16", "<f2": "f16", "<f4": "f32", "<i4": "i32", "<i8": "i64"}
 _TORCH_TYPES = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "int32": "i32", "int64": "i64"}
+_TORCH_NAMES = {ours: name for name, ours in _TORCH_TYPES.items()}
 
 
 class View(NamedTuple):
@@ -30,6 +31,36 @@ class View(NamedTuple):
     readonly: bool
     device: int
     keep: object
+
+
+def is_torch(x):
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def dtype_name(x):
+    """Our name of x's element type, or the library's where it is none of ours."""
+    name = str(x.dtype).removeprefix("torch.")
+    return _TORCH_TYPES.get(name, name)
+
+
+def place(x):
+    """Library and device of an array, to be compared and printed."""
+    if is_torch(x):
+        return f"torch device {x.device}"
+    if hasattr(x, "__cuda_array_interface__"):
+        return f"CUDA device {x.device if isinstance(x, DeviceArray) else ''} ({type(x).__module__})"
+    if hasattr(x, "__dlpack_device__"):
+        kind, device = (int(part) for part in x.__dlpack_device__())
+        names = {_CPU: "the CPU", _CUDA: f"CUDA device {device}", _CUDA_MANAGED: f"CUDA device {device}"}
+        return f"{names.get(kind, f'DLPack device type {kind}')} ({type(x).__module__.partition('.')[0]})"
+    raise TypeError(f"{type(x).__name__} is no array: it has neither __dlpack__ nor __cuda_array_interface__")
+
+
+def on_cpu(x):
+    if is_torch(x):
+        return x.device.type == "cpu"
+    return not hasattr(x, "__cuda_array_interface__") and int(x.__dlpack_device__()[0]) == _CPU
 
 
 def loaded_torch():
@@ -135,8 +166,8 @@ _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_cha
 
 
 def _dlpack_view(x, device, stream):
-    # DLPack numbers the legacy default stream 1 and has no 0 for CUDA.
-    capsule = x.__dlpack__(stream=stream or 1)
+    # DLPack numbers the legacy default stream 1 and has no 0 for CUDA; None is for the host.
+    capsule = x.__dlpack__() if stream is None else x.__dlpack__(stream=stream or 1)
     managed = ctypes.cast(_get_pointer(capsule, _NAME), ctypes.POINTER(_DLManagedTensor)).contents
     tensor = managed.tensor
     shape = tuple(tensor.shape[: tensor.ndim])
@@ -176,6 +207,69 @@ def _export(array):
     address = ctypes.addressof(managed)
     _exported[address] = (managed, shape, array)
     return _new_capsule(address, _NAME, _destroy_capsule)
+
+
+# --- arrays on the host ---
+
+
+def host_view(x, name):
+    """(pointer, dtype, shape, keep) of a contiguous array on the CPU."""
+    if is_torch(x):
+        if x.device.type != "cpu":
+            raise TypeError(f"argument '{name}' is on device '{x.device}'; this kernel runs on the CPU")
+        dense, pointer, dtype, shape = x.is_contiguous(), x.data_ptr(), dtype_name(x), tuple(x.shape)
+        keep = x
+    elif hasattr(x, "__array_interface__"):
+        interface = x.__array_interface__
+        dense = x.flags.c_contiguous
+        pointer, dtype, shape, keep = interface["data"][0], dtype_name(x), tuple(x.shape), x
+    else:
+        v = _dlpack_view(x, 0, None)
+        dense, pointer, dtype, shape, keep = v.contiguous, v.pointer, v.dtype, v.shape, v.keep
+    if not dense:
+        raise ValueError(f"argument '{name}' of shape {list(shape)} is not contiguous in row-major order")
+    return pointer, dtype, shape, keep
+
+
+def empty_like(x, shape, dtype):
+    """A new array of the library and on the device of x."""
+    if is_torch(x):
+        torch = sys.modules["torch"]
+        return torch.empty(shape, dtype=getattr(torch, _TORCH_NAMES[dtype]), device=x.device)
+    if on_cpu(x):
+        import numpy
+
+        if dtype == "bf16":
+            import ml_dtypes  # numpy has no bfloat16 of its own
+
+            return numpy.empty(shape, ml_dtypes.bfloat16)
+        return numpy.empty(shape, _TORCH_NAMES[dtype])
+    from .driver import driver
+
+    return DeviceArray(shape, dtype, device_of(x, "x", driver()), driver())
+
+
+def dense(x):
+    """x itself if it is contiguous and aligned, else a copy."""
+    if is_torch(x):
+        x = x.detach()
+        if not x.is_contiguous():
+            return x.contiguous()
+        return x if x.data_ptr() % 16 == 0 or not x.numel() else x.clone()
+    if hasattr(x, "__array_interface__"):
+        import numpy
+
+        return numpy.ascontiguousarray(x)
+    return x
+
+
+def same_memory(x, y):
+    """True if both are the same array."""
+    if x is y:
+        return True
+    if is_torch(x) and is_torch(y):
+        return x.data_ptr() == y.data_ptr() and x.shape == y.shape and x.dtype == y.dtype and x.numel() > 0
+    return False
 
 
 # --- our own array ----------------------------------------------------------------

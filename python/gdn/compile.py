@@ -1,12 +1,10 @@
 # Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs `gdn-compile` on textual IR and caches its PTX and manifest on disk.
+"""Runs `gdn-compile` on textual IR and caches what it makes on disk (gdn.cache).
 
 The tool is the one named by $GDN_COMPILE, else the one in the installed package, else
-build/bin/gdn-compile of the repository this file lies in, else the one on PATH. The cache is $GDN_CACHE_DIR, by default
-~/.cache/gdn; an empty $GDN_CACHE_DIR turns it off. An entry is one file, named by a hash
-of the IR, target, options and the content of the tool, and starts with a checksum of the
-rest. It is written under a temporary name and renamed, so processes can share the cache.
+build/bin/gdn-compile of the repository this file lies in, else the one on PATH. An entry of the
+cache is named by a hash of the IR, target, options and the content of the tool.
 
 $GDN_PRECOMPILED names a folder written by `Compiled.save`. Entries found there are used
 without looking for the tool; their names do not depend on it.
@@ -14,6 +12,7 @@ without looking for the tool; their names do not depend on it.
 
 from __future__ import annotations
 
+import base64
 import functools
 import hashlib
 import json
@@ -21,18 +20,16 @@ import os
 import re
 import subprocess
 import tempfile
-import warnings
 from pathlib import Path
 
+from . import cache as disk
+from .cache import CacheWarning  # noqa: F401
+from .cache import directory as cache_directory
 from .tools import CompileError, ToolNotFound, find  # noqa: F401  (the errors are part of this module)
 
 FORMAT = 1
 TARGETS = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120")
 TOOL = "gdn-compile"
-
-
-class CacheWarning(UserWarning):
-    """The cache could not be used; the compilation went on without it."""
 
 
 class Compiled:
@@ -57,7 +54,10 @@ class Compiled:
             raise ValueError(f"{self.function} was not made by gdn.compile and has no name to save it under")
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
-        _write_entry(directory / self.name, self)
+        disk.write(directory / self.name, self._entry())
+
+    def _entry(self):
+        return {"format": FORMAT, "name": self.name, "manifest": self.manifest, "ptx": self.ptx}
 
     def __repr__(self):
         return f"Compiled({self.function}, {self.target}, {len(self.manifest['launches'])} launches)"
@@ -86,32 +86,35 @@ def compile(ir, target="sm_90a", *, function=None, options=(), cache=True, timeo
         if compiled is not None:
             return compiled
     tool = find_tool()
-    entry = None
-    directory = cache_directory() if cache else None
-    if directory is not None:
-        key = _digest("entry", content, _tool_hash(*_identity(tool)))
-        entry = directory / _file_name(key)
-        compiled = _read_entry(entry, content)
-        if compiled is not None:
-            return compiled
-    compiled = _run(tool, ir, target, function, options, timeout)
-    compiled.name = _file_name(content)
-    if entry is not None:
-        try:
-            entry.parent.mkdir(parents=True, exist_ok=True)
-            _write_entry(entry, compiled)
-        except OSError as error:
-            _warn(f"cannot write the cache entry {entry}: {error.strerror}; compiling without a cache")
+    entry = _entry_path(tool, content) if cache else None
+    compiled = _read_entry(entry, content) if entry else None
+    if compiled is None:
+        compiled = _run(tool, ir, target, function, options, timeout)
+        compiled.name = _file_name(content)
+        if entry:
+            disk.store(entry, compiled._entry())
     return compiled
 
 
-def cache_directory():
-    """Folder of the cache, or None where $GDN_CACHE_DIR is set to nothing."""
-    named = os.environ.get("GDN_CACHE_DIR")
-    if named is None:
-        base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-        return Path(base) / "gdn"
-    return Path(named) if named else None
+def compile_host(ir, *, cache=True, timeout=600):
+    """An ELF object (bytes) of module text `ir` for this processor; see gdn.host."""
+    content = _digest("host", FORMAT, ir, _processor())
+    tool = find_tool()
+    entry = _entry_path(tool, content) if cache else None
+    body = disk.read(entry) if entry else None
+    if body is not None and body.get("name") == _file_name(content) and "object" in body:
+        return base64.b64decode(body["object"])
+    try:
+        made = _run_host(tool, ir, timeout)
+    except CompileError as error:
+        # LLVM 22 fails on vectors of bf16 with 33 elements where the processor converts bf16
+        # itself. Without such instructions it compiles them, ten times slower.
+        if "soft promote" not in str(error):
+            raise
+        made = _run_host(tool, ir, timeout, "--host-features=-avx512bf16")
+    if entry:
+        disk.store(entry, {"name": _file_name(content), "object": base64.b64encode(made).decode()})
+    return made
 
 
 # --- keys -------------------------------------------------------------------------
@@ -123,6 +126,23 @@ def _digest(*parts):
 
 def _file_name(key):
     return f"{key[:40]}.gdn"
+
+
+def _entry_path(tool, content):
+    directory = cache_directory()
+    if directory is None:
+        return None
+    return directory / _file_name(_digest("entry", content, _tool_hash(*_identity(tool))))
+
+
+@functools.lru_cache(maxsize=1)
+def _processor():
+    """What the code of this processor may depend on."""
+    try:
+        text = Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0]
+    except OSError:
+        return ""
+    return sorted(line for line in text.splitlines() if line.startswith(("model", "flags", "vendor", "cpu family")))
 
 
 def _identity(tool):
@@ -140,44 +160,13 @@ def _tool_hash(path, size, modified, inode):
     return digest.hexdigest()
 
 
-# --- entries ----------------------------------------------------------------------
-
-
-def _warn(message):
-    warnings.warn(message, CacheWarning, stacklevel=4)
-
-
-def _write_entry(path, compiled):
-    """Atomic: the file appears under its name complete or not at all."""
-    body = {"format": FORMAT, "name": compiled.name, "manifest": compiled.manifest, "ptx": compiled.ptx}
-    data = json.dumps(body).encode()
-    checksum = hashlib.sha256(data).hexdigest().encode()
-    descriptor, temporary = tempfile.mkstemp(prefix=".tmp-", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(checksum + b"\n" + data)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
 def _read_entry(path, content):
-    """The entry, or None where there is none or it is damaged (then with a warning)."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
+    """The entry, or None where there is none or it is another's (then with a warning)."""
+    entry = disk.read(path)
+    if entry is None:
         return None
-    except OSError as error:
-        _warn(f"cannot read the cache entry {path}: {error.strerror}; compiling again")
-        return None
-    checksum, _, body = data.partition(b"\n")
-    if checksum != hashlib.sha256(body).hexdigest().encode():
-        _warn(f"the cache entry {path} is corrupt (its checksum does not match); compiling again")
-        return None
-    entry = json.loads(body)
-    if entry["format"] != FORMAT or entry["name"] != _file_name(content):
-        _warn(f"the cache entry {path} belongs to another compilation; compiling again")
+    if entry.get("format") != FORMAT or entry.get("name") != _file_name(content):
+        disk.warn(f"the cache entry {path} belongs to another compilation; compiling again")
         return None
     return Compiled(entry["manifest"], entry["ptx"], entry["name"])
 
@@ -186,15 +175,27 @@ def _read_entry(path, content):
 
 
 def _run(tool, ir, target, function, options, timeout):
+    return _in_folder(
+        lambda output: _collect(output, function), tool, ir, timeout, [f"--target={target}", "--to=ptx"], options
+    )
+
+
+def _run_host(tool, ir, timeout, *options):
+    return _in_folder(
+        lambda output: next(output.glob("*.o")).read_bytes(), tool, ir, timeout, ["--to=object"], options
+    )
+
+
+def _in_folder(collect, tool, ir, timeout, mode, options):
+    """Runs the tool on `ir` and returns what `collect` makes of the folder it wrote."""
     try:
         with tempfile.TemporaryDirectory(prefix="gdn-") as folder:
             source = Path(folder) / "input.mlir"
             source.write_text(ir)
             output = Path(folder) / "out"
             output.mkdir()
-            command = [tool, str(source), f"--target={target}", "--to=ptx", "-o", str(output), *options]
-            _call(command, timeout)
-            return _collect(output, function)
+            _call([tool, str(source), *mode, "-o", str(output), *options], timeout)
+            return collect(output)
     except OSError as error:
         place = error.filename or tempfile.gettempdir()
         raise CompileError(f"cannot compile: {error.strerror} ({place})") from error

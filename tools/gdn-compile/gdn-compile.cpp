@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "HostObject.h"
 #include "Output.h"
 #include "Ptxas.h"
 #include "Tools.h"
@@ -30,6 +31,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"
 #include <csignal>
@@ -39,7 +41,7 @@ using namespace mlir::gdn;
 
 namespace {
 
-enum class Level { Linalg, Tile, Nvvm, Ptx };
+enum class Level { Linalg, Tile, Nvvm, Ptx, Object };
 
 struct Options {
   llvm::cl::OptionCategory category{"gdn-compile options"};
@@ -56,14 +58,22 @@ struct Options {
           clEnumValN(Level::Linalg, "linalg", "chunkwise linalg on tensors"),
           clEnumValN(Level::Tile, "tile", "tile programs and their launches"),
           clEnumValN(Level::Nvvm, "nvvm", "kernels in the NVVM dialect"),
-          clEnumValN(Level::Ptx, "ptx", "PTX; with -o also the manifest")),
+          clEnumValN(Level::Ptx, "ptx", "PTX; with -o also the manifest"),
+          clEnumValN(Level::Object, "object",
+                     "object code for this processor: _mlir_ciface_<function> "
+                     "takes memref descriptors and returns nothing")),
       llvm::cl::cat(category)};
   llvm::cl::opt<std::string> directory{
       "o",
-      llvm::cl::desc("directory for <function>.ptx and <function>.json, or "
-                     "<function>.mlir; without it the text goes to standard "
-                     "output"),
+      llvm::cl::desc("directory for <function>.ptx and <function>.json, "
+                     "<function>.o or <function>.mlir; without it the text "
+                     "goes to standard output"),
       llvm::cl::value_desc("directory"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> hostFeatures{
+      "host-features",
+      llvm::cl::desc("processor features to add to those found, as LLVM writes "
+                     "them: -avx512bf16"),
+      llvm::cl::value_desc("list"), llvm::cl::cat(category)};
   llvm::cl::opt<bool> ptxas{
       "ptxas",
       llvm::cl::desc("assemble the PTX with ptxas, and print registers, spills "
@@ -88,6 +98,8 @@ std::string getPipeline(Level level, StringRef target) {
     return "gdn-to-tile" + options + ",gdn-tile-to-nvvm" + options;
   case Level::Ptx:
     return "gdn-to-ptx" + options;
+  case Level::Object:
+    return "func.func(llvm-request-c-wrappers),gdn-to-cpu";
   }
   llvm_unreachable("covered switch");
 }
@@ -117,6 +129,19 @@ std::string print(ModuleOp module) {
   module.print(stream);
   stream << "\n";
   return text;
+}
+
+LogicalResult writeObject(ModuleOp module, const Twine &name,
+                          const Options &options) {
+  llvm::Expected<std::string> object =
+      gdn_compile::emitHostObject(module, options.hostFeatures);
+  if (!object)
+    return fail(llvm::toString(object.takeError()));
+  llvm::Error error =
+      options.directory.empty()
+          ? gdn_compile::writeStdout(*object)
+          : gdn_compile::writeFiles(options.directory, {{name.str(), *object}});
+  return error ? fail(llvm::toString(std::move(error))) : success();
 }
 
 LogicalResult write(ModuleOp module, const Options &options) {
@@ -184,11 +209,21 @@ LogicalResult run(const Options &options) {
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
   if (!module)
     return failure();
+  std::string name = "module";
+  if (options.level == Level::Object)
+    for (func::FuncOp function : getHostFunctions(*module)) {
+      name = function.getName().str();
+      // A public function would return copies of the arguments it returns.
+      function.setPrivate();
+    }
   PassManager pm(&context);
   if (failed(parsePassPipeline(getPipeline(options.level, options.target), pm,
                                llvm::errs())) ||
       failed(pm.run(*module)))
     return failure();
+  if (options.level == Level::Object)
+    return writeObject(*module, llvm::sys::path::filename(name) + ".o",
+                       options);
   return write(*module, options);
 }
 

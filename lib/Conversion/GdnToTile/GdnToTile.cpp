@@ -96,6 +96,7 @@ private:
       if (gdn_tile::getKernelAttr(function))
         continue;
       function.walk([](linalg::FillOp op) { buildFillKernel(op); });
+      function.walk([](linalg::LinalgOp op) { buildElementwiseKernel(op); });
       function.walk([](memref::CopyOp op) { buildCopyKernel(op); });
     }
   }

@@ -17,15 +17,6 @@ namespace {
 // Rows of at most this many elements lie in the registers of a block.
 constexpr int64_t kMaxRowSize = 16384;
 
-bool hasRows(Value value) {
-  auto type = dyn_cast<MemRefType>(value.getType());
-  return type && type.getLayout().isIdentity() && !type.getMemorySpace() &&
-         type.getRank() > 0 && !type.isDynamicDim(type.getRank() - 1) &&
-         type.getShape().back() > 0 && type.getShape().back() <= kMaxRowSize &&
-         (type.getElementType().isF32() || type.getElementType().isF16() ||
-          type.getElementType().isBF16());
-}
-
 /// The kernel of `op` over the rows of `out`, which stores what `value` gives;
 /// it takes the builder and an access to the block's rows of any memref of
 /// out's shape.
@@ -64,6 +55,15 @@ void buildConstantRows(Operation *op, Value out, const APFloat &value) {
 }
 
 } // namespace
+
+bool mlir::gdn::hasRows(Value value) {
+  auto type = dyn_cast<MemRefType>(value.getType());
+  return type && type.getLayout().isIdentity() && !type.getMemorySpace() &&
+         type.getRank() > 0 && !type.isDynamicDim(type.getRank() - 1) &&
+         type.getShape().back() > 0 && type.getShape().back() <= kMaxRowSize &&
+         (type.getElementType().isF32() || type.getElementType().isF16() ||
+          type.getElementType().isBF16());
+}
 
 void mlir::gdn::buildFillKernel(linalg::FillOp op) {
   FloatAttr value;

@@ -50,6 +50,13 @@ LogicalResult buildGatedRMSNormKernel(GatedRMSNormOp op);
 LogicalResult buildGateKernel(GateOp op);
 LogicalResult buildShortConvKernels(ShortConvOp op);
 
+/// True for a memref of floats, of identity layout, whose rows fit a block.
+bool hasRows(Value value);
+
+/// linalg ops whose body is elementwise arithmetic on floats. An operand may
+/// also be one row for all, or one value per row. Other forms stay as they are.
+void buildElementwiseKernel(linalg::LinalgOp op);
+
 /// linalg.fill and memref.copy of floats, which bufferization leaves where a
 /// function makes a zero state itself or needs a destination twice. Other forms
 /// stay as they are.

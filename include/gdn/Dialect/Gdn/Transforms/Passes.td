@@ -43,6 +43,16 @@ def GdnHoistBuffersPass : InterfacePass<"gdn-hoist-buffers", "mlir::FunctionOpIn
   }];
 }
 
+def GdnLowerCopiesPass : InterfacePass<"gdn-lower-copies", "mlir::FunctionOpInterface"> {
+  let summary = "strided memref.copy to linalg.generic";
+  let description = [{
+    A copy whose source or target is strided becomes an elementwise op, and so
+    loops. Upstream's lowering calls `memrefCopy` of MLIR's runtime library for
+    it, which a machine without LLVM does not have. Dense copies stay.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
+}
+
 def GdnLowerVectorsPass : InterfacePass<"gdn-lower-vectors", "mlir::FunctionOpInterface"> {
   let summary = "vector ops on memrefs to one-dimensional ones";
   let description = [{

@@ -1,0 +1,115 @@
+# Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`gdn.recurrence`: every model of the op `gdn.recurrence`, on arrays. The functions of gdn.fla call it."""
+
+from __future__ import annotations
+
+from . import backend
+from .checks import check_call
+
+GATE_FORMS = ("log", "linear", "raw")
+BETA_FORMS = ("value", "sigmoid", "2sigmoid")
+
+
+def recurrence(
+    q,
+    k,
+    v,
+    gate=None,
+    beta=None,
+    erase=None,
+    write=None,
+    *,
+    scale=None,
+    initial_state=None,
+    output_final_state=True,
+    gate_form="log",
+    A_log=None,
+    dt_bias=None,
+    lower_bound=None,
+    beta_form="value",
+    qk_l2norm=False,
+    state_v_first=True,
+    cu_seqlens=None,
+    cu_seqlens_cpu=None,
+    chunk=None,
+    out=None,
+    final_state=None,
+    validate=False,
+):
+    """The recurrence over time of linear attention and of the delta rules.
+
+    Per sequence and value head, for the tokens t in order, with S of V rows and K columns, in float32::
+
+        S <- S * exp(gate_t)                             per head, or per column of S
+        S <- S + (w_t o v_t - S (e_t o k_t)) k_t^T       e = w = beta, or erase and write
+        S <- S + v_t k_t^T                               without beta, erase and write
+        o_t = scale * S q_t
+
+    Which of gate, beta, erase and write are given selects the model: none is linear attention; a gate
+    per head Mamba-2, RetNet and lightning attention; a gate per key channel GLA; beta DeltaNet; beta
+    and a gate per head Gated DeltaNet; beta and a gate per channel Kimi Delta Attention; a gate per
+    channel with erase and write Gated DeltaNet-2.
+
+    Args:
+        q, k: [B, T, H, K], bfloat16, float16 or float32.
+        v: [B, T, HV, V], of the type of q; HV is a multiple of H, value head h uses key head h // (HV // H).
+        gate: [B, T, HV] or [B, T, HV, K]. `gate_form` "log": natural logarithm of the decay, at most 0
+            (above 0 is computed as given); "linear": the decay itself, in [0, 1]; "raw": the model's
+            projection a, from which the gate is -exp(A_log) softplus(a + dt_bias), or with `lower_bound`
+            in [-5, 0) lower_bound * sigmoid(exp(A_log) (a + dt_bias)).
+        beta: [B, T, HV]. `beta_form` "value": the write strength, 0 to 1 (or 2); "sigmoid" and "2sigmoid":
+            logits, of which it is sigmoid(beta) or 2 sigmoid(beta).
+        erase, write: [B, T, HV, K] and [B, T, HV, V]; both or none, without beta.
+        scale: factor on q, K^-1/2 by default.
+        initial_state: [N, HV, V, K], or [N, HV, K, V] without `state_v_first`; float32, bfloat16 or
+            float16; zeros by default. N is B, or the number of packed sequences.
+        A_log: [HV] (any shape of HV elements); with a lower bound zeros by default.
+        dt_bias: [HV], or [HV, K] for a gate per channel (any shape of that many elements).
+        qk_l2norm: divide q and k by sqrt(sum(x^2) + 1e-6) over the last dimension first.
+        cu_seqlens: [N + 1], int32 or int64: the starts of N sequences packed in one row (B = 1). The
+            device's copy is read by the kernels only: nothing waits for it.
+        cu_seqlens_cpu: a copy of cu_seqlens on the host (any sequence of integers), which is checked.
+        chunk: tokens per chunk (16, 32 or 64); chosen by the compiler if None.
+        out: destination of o.
+        final_state: destination of the final state, of the state's shape. It may be `initial_state`
+            itself: then the state is updated in place.
+        validate: reads cu_seqlens back and checks it, which waits for the device.
+
+    Returns:
+        o, [B, T, HV, V] of the type of v, and the final state or None. A new final state is float32.
+        An empty sequence has its initial state as final state.
+
+    Raises:
+        ValueError, TypeError: shapes, types, devices or options that do not fit, before any launch.
+        RuntimeError: gradients are needed (there is no backward pass yet).
+
+    The inputs are used where they lie if they are contiguous and 16-byte aligned; any other is copied
+    (`contiguous()`) first. Destinations must be contiguous.
+    """
+    call = check_call(
+        q,
+        k,
+        v,
+        gate,
+        beta,
+        erase,
+        write,
+        scale=scale,
+        initial_state=initial_state,
+        gate_form=gate_form,
+        A_log=A_log,
+        dt_bias=dt_bias,
+        lower_bound=lower_bound,
+        beta_form=beta_form,
+        qk_l2norm=qk_l2norm,
+        v_first=state_v_first,
+        cu_seqlens=cu_seqlens,
+        cu_seqlens_cpu=cu_seqlens_cpu,
+        chunk=chunk,
+        out=out,
+        final_state=final_state,
+        validate=validate,
+    )
+    o, state = backend.recurrence(call)
+    return o, (state if output_final_state or final_state is not None else None)

@@ -1,0 +1,285 @@
+# Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a compiled recurrence is specialised on, and the IR of it.
+
+A `Rule` has head counts and sizes, element types and options, but not B, T and N, which are
+dynamic in the IR; only a dense call of at most STEP_TOKENS tokens has a static T, because its
+kernel walks the tokens with the state in registers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from . import build
+
+# Tokens up to which the state is walked token by token. gdn-select-schedule has the same number.
+STEP_TOKENS = 8
+
+
+class Rule(NamedTuple):
+    """One kernel. An operand that is absent has the element type None."""
+
+    key_heads: int
+    value_heads: int
+    K: int
+    V: int
+    dtype: str  # of q, k, v and o
+    scale: float
+    gate: str | None = None  # None, "head" or "channel"
+    gate_form: str = "log"  # "log", "linear" or "raw"
+    gate_dtype: str | None = None
+    rate_dtype: str | None = None  # of A_log; raw gates only
+    bias_dtype: str | None = None  # of dt_bias
+    lower_bound: float | None = None
+    beta: str | None = None  # None, "value", "sigmoid", "2sigmoid" or "one"
+    beta_dtype: str | None = None
+    erase_dtype: str | None = None
+    write_dtype: str | None = None
+    qk_l2norm: bool = False
+    v_first: bool = True
+    offsets: str | None = None  # element type of cu_seqlens
+    initial: str | None = None  # None: zeros; "in_place": what the destination holds; else its element type
+    state_dtype: str = "f32"
+    tokens: int | None = None  # static T
+    schedule: str | None = None
+    eps: float = 1e-6
+
+    def arguments(self):
+        """Names of the arguments of the compiled function, in order."""
+        present = {
+            "gate": self.gate,
+            "A_log": self.rate_dtype,
+            "dt_bias": self.bias_dtype,
+            "beta": self.beta_dtype,
+            "erase": self.erase_dtype,
+            "write": self.write_dtype,
+            "offsets": self.offsets,
+            "initial": self.initial not in (None, "in_place"),
+        }
+        return ["q", "k", "v", *(name for name, there in present.items() if there), "o", "state"]
+
+
+def _identity(rank):
+    dims = ", ".join(f"d{i}" for i in range(rank))
+    return f"affine_map<({dims}) -> ({dims})>"
+
+
+class _Writer:
+    """Writes the function of one rule."""
+
+    def __init__(self, rule, name):
+        self.rule = rule
+        self.f = build.Function(name)
+        # T of dense rules may be static; packed ones have B = 1.
+        self.B = 1 if rule.offsets else None
+        self.T = rule.tokens
+
+    def shape(self, heads, *tail):
+        return (self.B, self.T, heads, *tail)
+
+    def elementwise(self, result, source, shape, dtype, lines, into=None):
+        """`result` = lines(%x) on each element of `source`, in a fresh tensor of `dtype` or in `into`."""
+        f, rank = self.f, len(shape)
+        element = f.types[source].rsplit("x", 1)[1].rstrip(">")
+        if into is None:
+            into = f.empty_like(f"{result}_empty", source, shape, dtype)
+        maps = f"[{_identity(rank)}, {_identity(rank)}]"
+        kinds = ", ".join(['"parallel"'] * rank)
+        f.line(
+            f"%{result} = linalg.generic {{indexing_maps = {maps}, iterator_types = [{kinds}]}} "
+            f"ins(%{source} : {f.types[source]}) outs(%{into} : {f.types[into]}) {{"
+        )
+        f.line(f"^bb0(%{result}_in: {element}, %{result}_old: {dtype}):")
+        value = f"{result}_in"
+        if element != "f32":
+            f.line(f"  %{result}_x = arith.extf %{value} : {element} to f32")
+            value = f"{result}_x"
+        for number, line in enumerate(lines):
+            f.line(f"  %{result}_{number} = " + line.replace("%x", f"%{value}").replace("%@", f"%{result}_"))
+        if lines:
+            value = f"{result}_{len(lines) - 1}"
+        if dtype != "f32":
+            f.line(f"  %{result}_y = arith.truncf %{value} : f32 to {dtype}")
+            value = f"{result}_y"
+        f.line(f"  linalg.yield %{value} : {dtype}")
+        f.line(f"}} -> {f.types[into]}")
+        f.types[result] = f.types[into]
+        return result
+
+    def accepted(self, name, shape, dtype):
+        """The operand in an element type that gdn.recurrence takes: float32 or that of q."""
+        if dtype in ("f32", self.rule.dtype):
+            return name
+        return self.elementwise(f"{name}_f32", name, shape, "f32", [])
+
+    # --- arguments ---
+
+    def add_arguments(self):
+        r, f = self.rule, self.f
+        self.gate_shape = self.shape(r.value_heads, *((r.K,) if r.gate == "channel" else ()))
+        shapes = {
+            "q": self.shape(r.key_heads, r.K),
+            "k": self.shape(r.key_heads, r.K),
+            "v": self.shape(r.value_heads, r.V),
+            "gate": self.gate_shape,
+            "A_log": (r.value_heads,),
+            "dt_bias": (r.value_heads, *self.gate_shape[3:]),
+            "beta": self.shape(r.value_heads),
+            "erase": self.shape(r.value_heads, r.K),
+            "write": self.shape(r.value_heads, r.V),
+            "offsets": (None,),
+        }
+        dtypes = {
+            "gate": r.gate_dtype,
+            "A_log": r.rate_dtype,
+            "dt_bias": r.bias_dtype,
+            "beta": r.beta_dtype,
+            "erase": r.erase_dtype,
+            "write": r.write_dtype,
+            "offsets": r.offsets,
+            "initial": r.initial,
+        }
+        matrix = (r.V, r.K) if r.v_first else (r.K, r.V)
+        self.state_shape = (None, r.value_heads, *matrix)
+        shapes["initial"] = self.state_shape
+        self.shapes = shapes
+        *inputs, o, state = r.arguments()
+        for name in inputs:
+            f.argument(name, shapes[name], dtypes.get(name, r.dtype))
+        f.destination(o, shapes["v"], r.dtype)
+        f.destination(state, self.state_shape, r.state_dtype)
+
+    # --- operands of the recurrence ---
+
+    def normalized(self, name):
+        if not self.rule.qk_l2norm:
+            return name
+        f, shape = self.f, self.shapes[name]
+        empty = f.empty_like(f"{name}_empty", name, shape, self.rule.dtype)
+        f.op([f"{name}_norm"], "l2norm", [("ins", [name])], [empty], [f"eps = {build.real(self.rule.eps)}"])
+        return f"{name}_norm"
+
+    def log_gate(self):
+        r, f = self.rule, self.f
+        if r.gate is None:
+            return None
+        if r.gate_form == "log":
+            return self.accepted("gate", self.gate_shape, r.gate_dtype)
+        if r.gate_form == "linear":
+            return self.elementwise("log_gate", "gate", self.gate_shape, "f32", _LOG)
+        rate, bias = "A_log", "dt_bias" if r.bias_dtype else None
+        if r.rate_dtype != "f32":
+            rate = self.elementwise("rate_f32", rate, self.shapes[rate], "f32", [])
+        if bias and r.bias_dtype != "f32":
+            bias = self.elementwise("bias_f32", bias, self.shapes[bias], "f32", [])
+        empty = f.empty_like("log_gate_empty", "gate", self.gate_shape, "f32")
+        bound = "" if r.lower_bound is None else f"lower_bound = {build.real(r.lower_bound)}"
+        groups = [("ins", ["gate", rate]), ("bias", [bias])]
+        f.op(["log_gate"], "gate", groups, [empty], [bound])
+        return "log_gate"
+
+    def write_strength(self):
+        r, f = self.rule, self.f
+        if r.beta is None:
+            return None
+        shape = self.shapes["beta"]
+        if r.beta == "value":
+            return self.accepted("beta", shape, r.beta_dtype)
+        if r.beta == "one":
+            empty = f.empty_like("beta_empty", "v", shape, "f32")
+            f.line("%one = arith.constant 1.0 : f32")
+            f.line(f"%beta = linalg.fill ins(%one : f32) outs(%{empty} : {f.types[empty]}) -> {f.types[empty]}")
+            f.types["beta"] = f.types[empty]
+            return "beta"
+        return self.elementwise("strength", "beta", shape, "f32", _SIGMOID[r.beta])
+
+    def initial_state(self):
+        r, f = self.rule, self.f
+        kind = f.types["state"]
+        if r.initial == "in_place":
+            return "state"
+        if r.initial is None:
+            f.line(f"%zero = arith.constant 0.0 : {r.state_dtype}")
+            f.line(f"%start = linalg.fill ins(%zero : {r.state_dtype}) outs(%state : {kind}) -> {kind}")
+        elif r.initial == r.state_dtype:
+            f.line(f"%start = linalg.copy ins(%initial : {f.types['initial']}) outs(%state : {kind}) -> {kind}")
+        else:
+            return self.elementwise("start", "initial", self.state_shape, r.state_dtype, [], into="state")
+        f.types["start"] = kind
+        return "start"
+
+    def write(self):
+        r, f = self.rule, self.f
+        self.add_arguments()
+        groups = [("ins", [self.normalized("q"), self.normalized("k"), "v"])]
+        groups += [("gate", [self.log_gate()]), ("beta", [self.write_strength()])]
+        for name, dtype in (("erase", r.erase_dtype), ("write", r.write_dtype)):
+            if dtype:
+                groups.append((name, [self.accepted(name, self.shapes[name], dtype)]))
+        if r.offsets:
+            groups.append(("offsets", ["offsets"]))
+        attributes = [
+            f"scale = {build.real(r.scale)}",
+            "" if r.v_first else "state_layout = #gdn.state_layout<k_first>",
+            "" if r.schedule is None else f"schedule = {r.schedule}",
+        ]
+        f.op(["y", "final"], "recurrence", groups, ["o", self.initial_state()], attributes)
+        return f.module(["y", "final"])
+
+
+# sigmoid(x) = 1 / (1 + exp(-x)); exp overflows to infinity, its reciprocal is 0.
+_SIGMOID = {
+    form: [
+        "arith.negf %x : f32",
+        "math.exp %@0 : f32",
+        "arith.constant 1.0 : f32",
+        "arith.addf %@1, %@2 : f32",
+        f"arith.constant {numerator} : f32",
+        "arith.divf %@4, %@3 : f32",
+    ]
+    for form, numerator in (("sigmoid", "1.0"), ("2sigmoid", "2.0"))
+}
+
+# log(x) = e ln 2 + 2 atanh((m - 1) / (m + 1)) with x = m 2^e and m in [0.7, 1.42): gates near 1 keep
+# their relative accuracy, which the hardware's logarithm does not give. 0 gives -inf, below NaN.
+_LOG = [
+    "arith.bitcast %x : f32 to i32",
+    "arith.constant 1060439283 : i32",  # bits of sqrt(1/2)
+    "arith.subi %@0, %@1 : i32",
+    "arith.constant 23 : i32",
+    "arith.shrsi %@2, %@3 : i32",
+    "arith.shli %@4, %@3 : i32",
+    "arith.subi %@0, %@5 : i32",
+    "arith.bitcast %@6 : i32 to f32",  # m
+    "arith.sitofp %@4 : i32 to f32",  # e
+    "arith.constant 1.0 : f32",
+    "arith.subf %@7, %@9 : f32",
+    "arith.addf %@7, %@9 : f32",
+    "arith.divf %@10, %@11 : f32",  # s
+    "arith.mulf %@12, %@12 : f32",
+    "arith.constant 0.22222222 : f32",
+    "arith.constant 0.28571430 : f32",
+    "arith.constant 0.4 : f32",
+    "arith.constant 0.66666669 : f32",
+    "arith.constant 2.0 : f32",
+    "math.fma %@13, %@14, %@15 : f32",
+    "math.fma %@13, %@19, %@16 : f32",
+    "math.fma %@13, %@20, %@17 : f32",
+    "math.fma %@13, %@21, %@18 : f32",
+    "arith.mulf %@12, %@22 : f32",
+    "arith.constant 0.69314718 : f32",
+    "math.fma %@8, %@24, %@23 : f32",
+    "arith.constant 0.0 : f32",
+    "arith.cmpf ogt, %x, %@26 : f32",
+    "arith.cmpf oeq, %x, %@26 : f32",
+    "arith.constant 0xFF800000 : f32",
+    "arith.constant 0x7FC00000 : f32",
+    "arith.select %@28, %@29, %@30 : f32",
+    "arith.select %@27, %@25, %@31 : f32",
+]
+
+
+def ir(rule, name="forward"):
+    """Module text of a rule. The arguments are those of `rule.arguments()`; returns o and the final state."""
+    return _Writer(rule, name).write()
