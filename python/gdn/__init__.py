@@ -1,17 +1,29 @@
 # Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Delta-rule recurrences on the GPU: builds IR, compiles it with gdn-compile, launches the PTX.
+"""Delta-rule recurrences: a compiler, and functions that run what it makes on arrays.
 
-`gdn.build` writes IR, `gdn.compile` calls the compiler, `gdn.launch` runs what it made and
-`gdn.reference` (which alone needs numpy) defines every operation in float64.
+The functions of gdn.fla (chunk_gated_delta_rule, chunk_kda, ...), `recurrence` and the parts of a
+mixer (l2norm, gate, short_conv, gated_rms_norm) take torch tensors, numpy arrays and anything with
+DLPack, on the GPU or the CPU. Below them, `gdn.build` writes IR, `gdn.compile` calls the compiler,
+`gdn.launch` runs what it made and `gdn.reference` defines every operation in float64.
 """
 
-from . import build
+import sys as _sys
+
+from . import build, cache
 from .arrays import DeviceArray
 from .compile import Compiled, CompileError, ToolNotFound
+from .core import recurrence
 from .driver import CudaError
+from .fla import *  # noqa: F403
+from .fla import __all__ as _functions
 from .launch import Kernel, device_target, load
 from .manifest import ManifestError
+from .mixer import gate, gated_rms_norm, l2norm, short_conv
+
+if _sys.modules.get("torch") is not None:
+    # So that torch.ops.gdn exists for programs that look operators up by name.
+    from . import torch_ops  # noqa: F401
 
 __all__ = [
     "Compiled",
@@ -22,6 +34,13 @@ __all__ = [
     "ManifestError",
     "ToolNotFound",
     "build",
+    "cache",
     "device_target",
+    "gate",
+    "gated_rms_norm",
+    "l2norm",
     "load",
+    "recurrence",
+    "short_conv",
+    *_functions,
 ]

@@ -267,9 +267,21 @@ def same_memory(x, y):
     """True if both are the same array."""
     if x is y:
         return True
-    if is_torch(x) and is_torch(y):
+    if is_torch(x) and is_torch(y) and not sys.modules["torch"].compiler.is_compiling():
         return x.data_ptr() == y.data_ptr() and x.shape == y.shape and x.dtype == y.dtype and x.numel() > 0
     return False
+
+
+def autocast(*xs):
+    """Floating-point torch tensors in the type of an active autocast region; else the arrays themselves."""
+    if not is_torch(xs[0]):
+        return xs
+    torch = sys.modules["torch"]
+    kind = xs[0].device.type
+    if not torch.is_autocast_enabled(kind):
+        return xs
+    dtype = torch.get_autocast_dtype(kind)
+    return tuple(x.to(dtype) if is_torch(x) and x.is_floating_point() else x for x in xs)
 
 
 # --- our own array ----------------------------------------------------------------

@@ -73,7 +73,7 @@ def make_rule(call, in_place, state_dtype):
     packed = call.cu_seqlens is not None
     sequences = call.cu_seqlens.shape[0] - 1 if packed else call.q.shape[0]
     in_cpu = arrays.on_cpu(call.q)
-    gate = None if call.gate is None else "head" if len(call.gate.shape) == 3 else "channel"
+    gate = None if call.gate is None else "channel" if len(call.gate.shape) == 4 else "head"
     raw = gate is not None and call.gate_form == "raw"
     return rule.Rule(
         key_heads=heads,
@@ -126,25 +126,74 @@ def zeros(x, count):
     return _zeros[key]
 
 
-def run_recurrence(call):
-    """(o, final state) of a checked call on real arrays."""
-    if call.cu_seqlens is not None and (call.validate or arrays.on_cpu(call.cu_seqlens)):
-        check_starts("cu_seqlens", _host_integers(call.cu_seqlens), call.q.shape[1])
-    o = arrays.empty_like(call.q, tuple(call.v.shape), _dtype(call.v)) if call.out is None else call.out
-    state = call.final_state
-    if state is None:
-        state = arrays.empty_like(call.q, state_shape(call), "f32")
-    in_place = call.initial_state is not None and arrays.same_memory(call.initial_state, state)
-    key = make_rule(call, in_place, _dtype(state))
-    values = {name: getattr(call, name) for name in ("q", "k", "v", "gate", "dt_bias", "beta", "erase", "write")}
-    values["A_log"] = call.A_log
-    if key.rate_dtype and call.A_log is None:
-        values["A_log"] = zeros(call.q, key.value_heads)
-    values["offsets"], values["initial"] = call.cu_seqlens, call.initial_state
+def run_recurrence(
+    q, k, v, gate, A_log, dt_bias, beta, erase, write, cu_seqlens, initial_state, out, final_state, *options
+):
+    """Runs the recurrence on real arrays; `options` are the rest of a Call and whether the state is in place."""
+    *options, in_place = options
+    call = Call(
+        q, k, v, gate, A_log, dt_bias, beta, erase, write, cu_seqlens, initial_state, out, final_state, *options
+    )
+    if cu_seqlens is not None and (call.validate or arrays.on_cpu(cu_seqlens)):
+        check_starts("cu_seqlens", _host_integers(cu_seqlens), q.shape[1])
+    key = make_rule(call, in_place, _dtype(final_state))
+    values = dict(zip(Call._fields, call))
+    if key.rate_dtype and A_log is None:
+        values["A_log"] = zeros(q, key.value_heads)
+    values["offsets"], values["initial"] = cu_seqlens, initial_state
     names = tuple(key.arguments())
     inputs = [arrays.dense(values[name]) for name in names[:-2]]
-    run(key, rule.ir, names, [*inputs, o, state])
-    return o, state
+    run(key, rule.ir, names, [*inputs, out, final_state])
+
+
+def run_linear_attn(q, k, v, cu_seqlens, initial_state, initial_sums, out, final_state, final_sums, scale):
+    """Normalised linear attention on real arrays; see rule.NormalizedRule."""
+    if cu_seqlens is not None and arrays.on_cpu(cu_seqlens):
+        check_starts("cu_seqlens", _host_integers(cu_seqlens), q.shape[1])
+    key = rule.NormalizedRule(
+        rule.Rule(
+            key_heads=q.shape[2],
+            value_heads=v.shape[2],
+            K=q.shape[3],
+            V=v.shape[3],
+            dtype=_dtype(q),
+            scale=scale,
+            v_first=False,
+            offsets=_dtype(cu_seqlens),
+            initial=_dtype(initial_state),
+            state_dtype=_dtype(final_state),
+        ),
+        _dtype(initial_sums),
+    )
+    values = {"q": q, "k": k, "v": v, "offsets": cu_seqlens, "initial": initial_state, "sums": initial_sums}
+    names = tuple(key.arguments())
+    inputs = [arrays.dense(values[name]) for name in names[:-3]]
+    run(key, rule.normalized_ir, names, [*inputs, out, final_state, final_sums])
+
+
+def recurrence(call: Call):
+    """(o, final state) of a checked call."""
+    out, state = call.out, call.final_state
+    if out is None:
+        out = arrays.empty_like(call.q, tuple(call.v.shape), _dtype(call.v))
+    in_place = False
+    if state is None:
+        state = arrays.empty_like(call.q, state_shape(call), "f32")
+    elif call.initial_state is not None:
+        in_place = arrays.same_memory(call.initial_state, state)
+    call = call._replace(out=out, final_state=state, initial_state=None if in_place else call.initial_state)
+    dispatch("recurrence", run_recurrence, *call, in_place)
+    return out, state
+
+
+def dispatch(name, function, *arguments):
+    """Calls `function`; with torch tensors by the op gdn::<name> where something traces or transforms it."""
+    if arrays.is_torch(arguments[0]):
+        from . import torch_ops
+
+        torch_ops.call(name, function, arguments)
+    else:
+        function(*arguments)
 
 
 def _host_integers(x):
@@ -161,12 +210,3 @@ def _host_integers(x):
     with driver().on(view.device):
         raw = driver().read(view.pointer, view.shape[0] * size, 0)
     return list(struct.unpack(f"<{view.shape[0]}{'i' if size == 4 else 'q'}", raw))
-
-
-def recurrence(call: Call):
-    """(o, final state) of a checked call; torch tensors go through their custom op."""
-    if arrays.is_torch(call.q):
-        from . import torch_ops
-
-        return torch_ops.recurrence(call)
-    return run_recurrence(call)

@@ -37,6 +37,11 @@ def real(value):
     return text
 
 
+def affine_map(rank, axes):
+    dims = ", ".join(f"d{i}" for i in range(rank))
+    return f"affine_map<({dims}) -> ({', '.join(axes)})>"
+
+
 class Function:
     """Collects arguments and lines of one function and prints the module."""
 
@@ -93,6 +98,68 @@ class Function:
             self.types[result] = self.types[destination]
         parts.append("-> " + ", ".join(self.types[name] for name in destinations))
         self.line(", ".join("%" + name for name in results) + " = " + " ".join(parts))
+
+    def elementwise(self, result, sources, shape, dtype, lines, into=None, like=None):
+        """`result` = lines(%x, %y) on each element, in a fresh tensor of `dtype` or in `into`.
+
+        `sources` are names, or pairs of a name and the axes along which its dimensions run. `like`
+        names the tensor that has the dynamic sizes of `shape`. %@n is the value of line n.
+        """
+        rank = len(shape)
+        axes = [f"d{i}" for i in range(rank)]
+        sources = [(source, axes) if isinstance(source, str) else source for source in sources]
+        if into is None:
+            into = self.empty_like(f"{result}_empty", like or sources[0][0], shape, dtype)
+        maps = ", ".join([affine_map(rank, named) for _, named in sources] + [affine_map(rank, axes)])
+        kinds = ", ".join(['"parallel"'] * rank)
+        names = ", ".join(f"%{source}" for source, _ in sources)
+        types = ", ".join(self.types[source] for source, _ in sources)
+        self.line(
+            f"%{result} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}} "
+            f"ins({names} : {types}) outs(%{into} : {self.types[into]}) {{"
+        )
+        elements = [self.types[source].rsplit("x", 1)[1].rstrip(">") for source, _ in sources]
+        inputs = [f"{result}_in{i}" for i in range(len(sources))]
+        arguments = [f"%{name}: {element}" for name, element in zip(inputs, elements)]
+        self.line(f"^bb0({', '.join(arguments)}, %{result}_old: {dtype}):")
+        for i, element in enumerate(elements):
+            if element != "f32":
+                self.line(f"  %{result}_x{i} = arith.extf %{inputs[i]} : {element} to f32")
+                inputs[i] = f"{result}_x{i}"
+        value = inputs[0]
+        for number, line in enumerate(lines):
+            for letter, name in zip("xy", inputs):
+                line = line.replace(f"%{letter}", f"%{name}")
+            value = f"{result}_{number}"
+            self.line(f"  %{value} = " + line.replace("%@", f"%{result}_"))
+        if dtype != "f32":
+            self.line(f"  %{result}_out = arith.truncf %{value} : f32 to {dtype}")
+            value = f"{result}_out"
+        self.line(f"  linalg.yield %{value} : {dtype}")
+        self.line(f"}} -> {self.types[into]}")
+        self.types[result] = self.types[into]
+        return result
+
+    def as_float(self, name, shape, dtype):
+        """The operand as float32."""
+        return name if dtype == "f32" else self.elementwise(f"{name}_f32", [name], shape, "f32", [])
+
+    def start_of(self, result, initial, initial_dtype, destination, shape):
+        """The destination of a state with the initial state in it."""
+        kind = self.types[destination]
+        dtype = kind.rsplit("x", 1)[1].rstrip(">")
+        if initial_dtype == "in_place":
+            return destination
+        if initial_dtype not in (None, dtype):
+            return self.elementwise(result, [initial], shape, dtype, [], into=destination)
+        if initial_dtype is None:
+            self.line(f"%{result}_zero = arith.constant 0.0 : {dtype}")
+            self.line(f"%{result} = linalg.fill ins(%{result}_zero : {dtype}) outs(%{destination} : {kind}) -> {kind}")
+        else:
+            source = self.types[initial]
+            self.line(f"%{result} = linalg.copy ins(%{initial} : {source}) outs(%{destination} : {kind}) -> {kind}")
+        self.types[result] = kind
+        return result
 
     def module(self, results):
         types = ", ".join(self.types[name] for name in results)
@@ -249,16 +316,20 @@ def l2norm(shape, *, dtype="bf16", eps=1e-6, name="forward"):
     return f.module(["result"])
 
 
-def gate(B, T, Hv, K=None, *, dtype="f32", bias=True, lower_bound=None, name="forward"):
+def gate(
+    B, T, Hv, K=None, *, dtype="f32", rate_dtype="f32", bias=True, bias_dtype="f32", lower_bound=None, name="forward"
+):
     """Arguments: a ([B, T, Hv], or [B, T, Hv, K] with K), A_log, dt_bias if `bias`, g."""
     tail = () if K is None else (K,)
     f = Function(name)
     f.argument("a", (B, T, Hv) + tail, dtype)
-    f.argument("A_log", (Hv,), "f32")
-    biases = [f.argument("dt_bias", (Hv,) + tail, "f32")] if bias else []
+    f.argument("A_log", (Hv,), rate_dtype)
+    biases = [f.argument("dt_bias", (Hv,) + tail, bias_dtype)] if bias else []
     f.destination("g", (B, T, Hv) + tail, "f32")
+    rate = f.as_float("A_log", (Hv,), rate_dtype)
+    biases = [f.as_float(operand, (Hv,) + tail, bias_dtype) for operand in biases]
     bound = "" if lower_bound is None else f"lower_bound = {real(lower_bound)}"
-    f.op(["result"], "gate", [("ins", ["a", "A_log"]), ("bias", biases)], ["g"], [bound])
+    f.op(["result"], "gate", [("ins", ["a", rate]), ("bias", biases)], ["g"], [bound])
     return f.module(["result"])
 
 
@@ -276,9 +347,14 @@ def short_conv(
     bias=False,
     offsets=None,
     activation="silu",
+    initial="in_place",
     name="forward",
 ):
-    """Arguments: x, w, bias if asked for, offsets if asked for, y, state ([N, D, S])."""
+    """Arguments: x, w, bias if asked for, offsets if asked for, initial, y, state ([N, D, S]).
+
+    `initial` is the type of the argument of that name; without it the initial state is what `state`
+    holds ("in_place") or zeros (None).
+    """
     weight_dtype = weight_dtype or dtype
     f = Function(name)
     f.argument("x", (B, T, D), dtype)
@@ -290,11 +366,14 @@ def short_conv(
         _need_type("offsets", offsets, OFFSET_TYPES)
         starts = None if N is None else N + 1
         groups.append(("offsets", [f.argument("offsets", (starts,), offsets)]))
+    shape = (N if offsets else B, D, W - 1 if S is None else S)
+    if initial not in (None, "in_place"):
+        f.argument("initial", shape, initial)
     f.destination("y", (B, T, D), dtype)
-    kept = W - 1 if S is None else S
-    f.destination("state", (N if offsets else B, D, kept), state_dtype or dtype)
+    f.destination("state", shape, state_dtype or dtype)
+    start = f.start_of("start", "initial", initial, "state", shape)
     attributes = ["" if activation == "none" else f"activation = #gdn.activation<{activation}>"]
-    f.op(["result", "final"], "short_conv", groups, ["y", "state"], attributes)
+    f.op(["result", "final"], "short_conv", groups, ["y", start], attributes)
     return f.module(["result", "final"])
 
 

@@ -68,21 +68,24 @@ def size():
 def clear():
     """Removes all entries. Kernels already loaded go on working."""
     folder = directory()
-    for _, _, path in _entries(folder) if folder else ():
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
+    for used, _, path in _entries(folder) if folder else ():
+        if not _in_writing(used, path):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+
+def _in_writing(used, path):
+    """True for the temporary file of a process that may still be writing it."""
+    return os.path.basename(path).startswith(".tmp-") and used > time.time_ns() - _ABANDONED_SECONDS * 10**9
 
 
 def trim(folder, keep=None):
     """Removes the entries used longest ago until the rest is within the limit; `keep` stays."""
     entries = _entries(folder)
     excess = sum(size for _, size, _ in entries) - limit()
-    abandoned = time.time_ns() - _ABANDONED_SECONDS * 10**9
     for used, size, path in entries:
         temporary = os.path.basename(path).startswith(".tmp-")
-        if temporary and used > abandoned:
-            continue
-        if not temporary and (excess <= 0 or path == os.fspath(keep or "")):
+        if _in_writing(used, path) or not temporary and (excess <= 0 or path == os.fspath(keep or "")):
             continue
         with contextlib.suppress(OSError):
             os.unlink(path)

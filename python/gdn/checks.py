@@ -12,7 +12,7 @@ from typing import NamedTuple
 from . import arrays
 from .launch import check_offsets
 
-_GATE_FORMS = ("log", "linear", "raw")
+_GATE_FORMS = ("log", "linear", "raw", "constant")
 _BETA_FORMS = ("value", "sigmoid", "2sigmoid", "one")
 CHUNKS = (16, 32, 64)
 MAX_K = 256
@@ -48,12 +48,12 @@ def shape_text(shape):
     return "[" + ", ".join(str(size) for size in shape) + "]"
 
 
-def _need_shape(name, x, expected, about):
+def need_shape(name, x, expected, about):
     if tuple(x.shape) != tuple(expected):
         raise ValueError(f"{name} has shape {shape_text(x.shape)}, but {about} is {shape_text(expected)}")
 
 
-def _need_float(name, x):
+def need_float(name, x):
     dtype = arrays.dtype_name(x)
     if dtype not in ("bf16", "f16", "f32"):
         raise TypeError(f"{name} has element type {dtype}; expected bfloat16, float16 or float32")
@@ -65,8 +65,8 @@ def _check_qkv(q, k, v):
             raise TypeError(f"{name} of type {type(x).__name__} is no array")
         if len(x.shape) != 4:
             raise ValueError(f"{name} has shape {shape_text(x.shape)}; expected rank 4, [B, T, heads, size]")
-        _need_float(name, x)
-    _need_shape("k", k, q.shape, "q")
+        need_float(name, x)
+    need_shape("k", k, q.shape, "q")
     if tuple(v.shape[:2]) != tuple(q.shape[:2]):
         raise ValueError(f"v has shape {shape_text(v.shape)}, but q has B and T of {shape_text(q.shape)}")
     if not (q.dtype == k.dtype == v.dtype):
@@ -92,6 +92,10 @@ def _check_gate(q, v, gate, form, A_log, dt_bias, lower_bound):
         if form != "log":
             raise ValueError(f"gate_form is '{form}', but there is no gate")
         return None, None
+    if form == "constant":
+        need_shape("the constant gate", gate, (v.shape[2],), "[HV]")
+        need_float("the constant gate", gate)
+        return None, None
     per_head = (*q.shape[:2], v.shape[2])
     shapes = (per_head, (*per_head, q.shape[3]))
     if tuple(gate.shape) not in shapes:
@@ -99,7 +103,7 @@ def _check_gate(q, v, gate, form, A_log, dt_bias, lower_bound):
             f"the gate has shape {shape_text(gate.shape)}; expected {shape_text(shapes[0])} (one per head) or "
             f"{shape_text(shapes[1])} (one per key channel)"
         )
-    _need_float("the gate", gate)
+    need_float("the gate", gate)
     if form != "raw":
         return None, None
     if lower_bound is not None and not -5 <= lower_bound < 0:
@@ -108,13 +112,13 @@ def _check_gate(q, v, gate, form, A_log, dt_bias, lower_bound):
         raise ValueError("A_log is needed for gates computed in the kernel, unless lower_bound is set")
     bias_shape = (v.shape[2], *gate.shape[3:])
     if A_log is not None:
-        A_log = _parameter("A_log", A_log, (v.shape[2],))
+        A_log = parameter("A_log", A_log, (v.shape[2],))
     if dt_bias is not None:
-        dt_bias = _parameter("dt_bias", dt_bias, bias_shape)
+        dt_bias = parameter("dt_bias", dt_bias, bias_shape)
     return A_log, dt_bias
 
 
-def _parameter(name, x, shape):
+def parameter(name, x, shape):
     count = 1
     for size in x.shape:
         count *= size
@@ -123,7 +127,7 @@ def _parameter(name, x, shape):
         needed *= size
     if count != needed:
         raise ValueError(f"{name} has shape {shape_text(x.shape)}; {shape_text(shape)} needs {needed} elements")
-    _need_float(name, x)
+    need_float(name, x)
     return x if tuple(x.shape) == tuple(shape) else x.reshape(shape)
 
 
@@ -134,10 +138,10 @@ def _check_strength(q, v, beta, form, erase, write):
     if erase is not None:
         if beta is not None:
             raise ValueError("beta excludes erase and write")
-        _need_shape("erase", erase, (*per_head, q.shape[3]), "one value per head and key channel")
-        _need_shape("write", write, (*per_head, v.shape[3]), "one value per head and value channel")
-        _need_float("erase", erase)
-        _need_float("write", write)
+        need_shape("erase", erase, (*per_head, q.shape[3]), "one value per head and key channel")
+        need_shape("write", write, (*per_head, v.shape[3]), "one value per head and value channel")
+        need_float("erase", erase)
+        need_float("write", write)
     if form not in _BETA_FORMS:
         raise ValueError(f"beta_form is '{form}'; expected one of {', '.join(_BETA_FORMS)}")
     if beta is None:
@@ -150,12 +154,12 @@ def _check_strength(q, v, beta, form, erase, write):
         raise NotImplementedError(
             f"beta has shape {shape_text(beta.shape)}, one value per value channel; only one per head is supported"
         )
-    _need_shape("beta", beta, per_head, "[B, T, HV]")
-    _need_float("beta", beta)
+    need_shape("beta", beta, per_head, "[B, T, HV]")
+    need_float("beta", beta)
     return form
 
 
-def _check_sequences(q, cu_seqlens, cu_seqlens_cpu):
+def check_sequences(q, cu_seqlens, cu_seqlens_cpu):
     """Number of sequences."""
     if cu_seqlens is None:
         if cu_seqlens_cpu is not None:
@@ -198,45 +202,45 @@ def _check_states(q, v, sequences, v_first, initial_state, final_state):
                 f"{name} has {x.shape[0]} states; the number of initial states is expected to be equal to the number "
                 f"of input sequences, {sequences}"
             )
-        _need_shape(name, x, expected, f"{layout} here")
-        _need_float(name, x)
+        need_shape(name, x, expected, f"{layout} here")
+        need_float(name, x)
 
 
 def check_call(
     q,
     k,
     v,
-    gate,
-    beta,
-    erase,
-    write,
+    gate=None,
+    beta=None,
+    erase=None,
+    write=None,
     *,
-    scale,
-    initial_state,
-    gate_form,
-    A_log,
-    dt_bias,
-    lower_bound,
-    beta_form,
-    qk_l2norm,
-    v_first,
-    cu_seqlens,
-    cu_seqlens_cpu,
-    chunk,
-    out,
-    final_state,
-    validate,
+    scale=None,
+    initial_state=None,
+    gate_form="log",
+    A_log=None,
+    dt_bias=None,
+    lower_bound=None,
+    beta_form="value",
+    qk_l2norm=False,
+    v_first=True,
+    cu_seqlens=None,
+    cu_seqlens_cpu=None,
+    chunk=None,
+    out=None,
+    final_state=None,
+    validate=False,
 ):
     """The call with what is implied written out; ValueError or TypeError where something does not fit."""
     _check_qkv(q, k, v)
     A_log, dt_bias = _check_gate(q, v, gate, gate_form, A_log, dt_bias, lower_bound)
     beta_form = _check_strength(q, v, beta, beta_form, erase, write)
-    sequences = _check_sequences(q, cu_seqlens, cu_seqlens_cpu)
+    sequences = check_sequences(q, cu_seqlens, cu_seqlens_cpu)
     _check_states(q, v, sequences, v_first, initial_state, final_state)
     if chunk is not None and chunk not in CHUNKS:
         raise ValueError(f"chunk is {chunk}; expected 16, 32 or 64")
     if out is not None:
-        _need_shape("out", out, v.shape, "v")
+        need_shape("out", out, v.shape, "v")
         if out.dtype != v.dtype:
             raise TypeError(f"out has element type {out.dtype}, but v has {v.dtype}")
     call = Call(

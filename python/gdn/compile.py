@@ -181,9 +181,7 @@ def _run(tool, ir, target, function, options, timeout):
 
 
 def _run_host(tool, ir, timeout, *options):
-    return _in_folder(
-        lambda output: next(output.glob("*.o")).read_bytes(), tool, ir, timeout, ["--to=object"], options
-    )
+    return _in_folder(lambda output: next(output.glob("*.o")).read_bytes(), tool, ir, timeout, ["--to=object"], options)
 
 
 def _in_folder(collect, tool, ir, timeout, mode, options):

@@ -4,11 +4,8 @@
 
 from __future__ import annotations
 
-from . import backend
+from . import arrays, backend
 from .checks import check_call
-
-GATE_FORMS = ("log", "linear", "raw")
-BETA_FORMS = ("value", "sigmoid", "2sigmoid")
 
 
 def recurrence(
@@ -57,9 +54,10 @@ def recurrence(
         gate: [B, T, HV] or [B, T, HV, K]. `gate_form` "log": natural logarithm of the decay, at most 0
             (above 0 is computed as given); "linear": the decay itself, in [0, 1]; "raw": the model's
             projection a, from which the gate is -exp(A_log) softplus(a + dt_bias), or with `lower_bound`
-            in [-5, 0) lower_bound * sigmoid(exp(A_log) (a + dt_bias)).
+            in [-5, 0) lower_bound * sigmoid(exp(A_log) (a + dt_bias)); "constant": [HV] logarithms for
+            all tokens.
         beta: [B, T, HV]. `beta_form` "value": the write strength, 0 to 1 (or 2); "sigmoid" and "2sigmoid":
-            logits, of which it is sigmoid(beta) or 2 sigmoid(beta).
+            logits, of which it is sigmoid(beta) or 2 sigmoid(beta); "one": 1, without an operand.
         erase, write: [B, T, HV, K] and [B, T, HV, V]; both or none, without beta.
         scale: factor on q, K^-1/2 by default.
         initial_state: [N, HV, V, K], or [N, HV, K, V] without `state_v_first`; float32, bfloat16 or
@@ -85,8 +83,10 @@ def recurrence(
         RuntimeError: gradients are needed (there is no backward pass yet).
 
     The inputs are used where they lie if they are contiguous and 16-byte aligned; any other is copied
-    (`contiguous()`) first. Destinations must be contiguous.
+    (`contiguous()`) first. Destinations must be contiguous. Inside `torch.autocast` q, k and v are cast
+    to its type.
     """
+    q, k, v = arrays.autocast(q, k, v)
     call = check_call(
         q,
         k,

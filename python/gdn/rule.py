@@ -27,7 +27,7 @@ class Rule(NamedTuple):
     dtype: str  # of q, k, v and o
     scale: float
     gate: str | None = None  # None, "head" or "channel"
-    gate_form: str = "log"  # "log", "linear" or "raw"
+    gate_form: str = "log"  # "log", "linear", "raw" or "constant"
     gate_dtype: str | None = None
     rate_dtype: str | None = None  # of A_log; raw gates only
     bias_dtype: str | None = None  # of dt_bias
@@ -60,11 +60,6 @@ class Rule(NamedTuple):
         return ["q", "k", "v", *(name for name, there in present.items() if there), "o", "state"]
 
 
-def _identity(rank):
-    dims = ", ".join(f"d{i}" for i in range(rank))
-    return f"affine_map<({dims}) -> ({dims})>"
-
-
 class _Writer:
     """Writes the function of one rule."""
 
@@ -78,51 +73,21 @@ class _Writer:
     def shape(self, heads, *tail):
         return (self.B, self.T, heads, *tail)
 
-    def elementwise(self, result, source, shape, dtype, lines, into=None):
-        """`result` = lines(%x) on each element of `source`, in a fresh tensor of `dtype` or in `into`."""
-        f, rank = self.f, len(shape)
-        element = f.types[source].rsplit("x", 1)[1].rstrip(">")
-        if into is None:
-            into = f.empty_like(f"{result}_empty", source, shape, dtype)
-        maps = f"[{_identity(rank)}, {_identity(rank)}]"
-        kinds = ", ".join(['"parallel"'] * rank)
-        f.line(
-            f"%{result} = linalg.generic {{indexing_maps = {maps}, iterator_types = [{kinds}]}} "
-            f"ins(%{source} : {f.types[source]}) outs(%{into} : {f.types[into]}) {{"
-        )
-        f.line(f"^bb0(%{result}_in: {element}, %{result}_old: {dtype}):")
-        value = f"{result}_in"
-        if element != "f32":
-            f.line(f"  %{result}_x = arith.extf %{value} : {element} to f32")
-            value = f"{result}_x"
-        for number, line in enumerate(lines):
-            f.line(f"  %{result}_{number} = " + line.replace("%x", f"%{value}").replace("%@", f"%{result}_"))
-        if lines:
-            value = f"{result}_{len(lines) - 1}"
-        if dtype != "f32":
-            f.line(f"  %{result}_y = arith.truncf %{value} : f32 to {dtype}")
-            value = f"{result}_y"
-        f.line(f"  linalg.yield %{value} : {dtype}")
-        f.line(f"}} -> {f.types[into]}")
-        f.types[result] = f.types[into]
-        return result
-
     def accepted(self, name, shape, dtype):
         """The operand in an element type that gdn.recurrence takes: float32 or that of q."""
-        if dtype in ("f32", self.rule.dtype):
-            return name
-        return self.elementwise(f"{name}_f32", name, shape, "f32", [])
+        return name if dtype == self.rule.dtype else self.f.as_float(name, shape, dtype)
 
     # --- arguments ---
 
-    def add_arguments(self):
+    def add_arguments(self, before=()):
+        """The arguments of the rule; `before` the destinations those of (name, shape, type)."""
         r, f = self.rule, self.f
         self.gate_shape = self.shape(r.value_heads, *((r.K,) if r.gate == "channel" else ()))
         shapes = {
             "q": self.shape(r.key_heads, r.K),
             "k": self.shape(r.key_heads, r.K),
             "v": self.shape(r.value_heads, r.V),
-            "gate": self.gate_shape,
+            "gate": (r.value_heads,) if r.gate_form == "constant" else self.gate_shape,
             "A_log": (r.value_heads,),
             "dt_bias": (r.value_heads, *self.gate_shape[3:]),
             "beta": self.shape(r.value_heads),
@@ -147,6 +112,8 @@ class _Writer:
         *inputs, o, state = r.arguments()
         for name in inputs:
             f.argument(name, shapes[name], dtypes.get(name, r.dtype))
+        for name, shape, dtype in before:
+            f.argument(name, shape, dtype)
         f.destination(o, shapes["v"], r.dtype)
         f.destination(state, self.state_shape, r.state_dtype)
 
@@ -166,13 +133,15 @@ class _Writer:
             return None
         if r.gate_form == "log":
             return self.accepted("gate", self.gate_shape, r.gate_dtype)
+        if r.gate_form == "constant":
+            shape = self.shape(r.value_heads)
+            return self.f.elementwise("log_gate", [("gate", ["d2"])], shape, "f32", [], like="v")
         if r.gate_form == "linear":
-            return self.elementwise("log_gate", "gate", self.gate_shape, "f32", _LOG)
+            return self.f.elementwise("log_gate", ["gate"], self.gate_shape, "f32", _LOG)
         rate, bias = "A_log", "dt_bias" if r.bias_dtype else None
-        if r.rate_dtype != "f32":
-            rate = self.elementwise("rate_f32", rate, self.shapes[rate], "f32", [])
-        if bias and r.bias_dtype != "f32":
-            bias = self.elementwise("bias_f32", bias, self.shapes[bias], "f32", [])
+        rate = f.as_float(rate, self.shapes[rate], r.rate_dtype)
+        if bias:
+            bias = f.as_float(bias, self.shapes[bias], r.bias_dtype)
         empty = f.empty_like("log_gate_empty", "gate", self.gate_shape, "f32")
         bound = "" if r.lower_bound is None else f"lower_bound = {build.real(r.lower_bound)}"
         groups = [("ins", ["gate", rate]), ("bias", [bias])]
@@ -192,26 +161,11 @@ class _Writer:
             f.line(f"%beta = linalg.fill ins(%one : f32) outs(%{empty} : {f.types[empty]}) -> {f.types[empty]}")
             f.types["beta"] = f.types[empty]
             return "beta"
-        return self.elementwise("strength", "beta", shape, "f32", _SIGMOID[r.beta])
+        return self.f.elementwise("strength", ["beta"], shape, "f32", _SIGMOID[r.beta])
 
-    def initial_state(self):
+    def recurrence(self, o):
+        """The op itself, with `o` as destination; its results are y and final."""
         r, f = self.rule, self.f
-        kind = f.types["state"]
-        if r.initial == "in_place":
-            return "state"
-        if r.initial is None:
-            f.line(f"%zero = arith.constant 0.0 : {r.state_dtype}")
-            f.line(f"%start = linalg.fill ins(%zero : {r.state_dtype}) outs(%state : {kind}) -> {kind}")
-        elif r.initial == r.state_dtype:
-            f.line(f"%start = linalg.copy ins(%initial : {f.types['initial']}) outs(%state : {kind}) -> {kind}")
-        else:
-            return self.elementwise("start", "initial", self.state_shape, r.state_dtype, [], into="state")
-        f.types["start"] = kind
-        return "start"
-
-    def write(self):
-        r, f = self.rule, self.f
-        self.add_arguments()
         groups = [("ins", [self.normalized("q"), self.normalized("k"), "v"])]
         groups += [("gate", [self.log_gate()]), ("beta", [self.write_strength()])]
         for name, dtype in (("erase", r.erase_dtype), ("write", r.write_dtype)):
@@ -224,8 +178,13 @@ class _Writer:
             "" if r.v_first else "state_layout = #gdn.state_layout<k_first>",
             "" if r.schedule is None else f"schedule = {r.schedule}",
         ]
-        f.op(["y", "final"], "recurrence", groups, ["o", self.initial_state()], attributes)
-        return f.module(["y", "final"])
+        start = self.f.start_of("start", "initial", r.initial, "state", self.state_shape)
+        f.op(["y", "final"], "recurrence", groups, [o, start], attributes)
+
+    def write(self):
+        self.add_arguments()
+        self.recurrence("o")
+        return self.f.module(["y", "final"])
 
 
 # sigmoid(x) = 1 / (1 + exp(-x)); exp overflows to infinity, its reciprocal is 0.
@@ -278,6 +237,51 @@ _LOG = [
     "arith.select %@28, %@29, %@30 : f32",
     "arith.select %@27, %@25, %@31 : f32",
 ]
+
+
+class NormalizedRule(NamedTuple):
+    """Linear attention divided by its normaliser: o_t / (scale q_t . z_t + 1e-10), z_t the sum of the keys so far."""
+
+    rule: Rule
+    sums: str | None  # element type of the initial sum of keys, None: zeros
+
+    def arguments(self):
+        *inputs, o, state = self.rule.arguments()
+        return [*inputs, *(["sums"] if self.sums else []), o, state, "final_sums"]
+
+
+class _NormalizedWriter(_Writer):
+    """The sum of keys is the state of the same recurrence on values 1, of size 1."""
+
+    def __init__(self, key, name):
+        super().__init__(key.rule, name)
+        self.key = key
+
+    def write(self):
+        r, f = self.rule, self.f
+        sums_shape, column = (None, r.value_heads, 1, r.K), self.shape(r.value_heads, 1)
+        self.add_arguments(before=[("sums", sums_shape, self.key.sums)] if self.key.sums else [])
+        f.destination("final_sums", sums_shape, "f32")
+        f.line(f"%unit = arith.constant 1.0 : {r.dtype}")
+        ones, values = (
+            f.empty_like(name, "v", shape, r.dtype) for name, shape in (("u0", column), ("o0", self.shapes["v"]))
+        )
+        f.line(f"%ones = linalg.fill ins(%unit : {r.dtype}) outs(%{ones} : {f.types[ones]}) -> {f.types[ones]}")
+        f.types["ones"] = f.types[ones]
+        below = f.empty_like("below_empty", "v", column, r.dtype)
+        start = self.f.start_of("sums_start", "sums", self.key.sums, "final_sums", sums_shape)
+        groups = [("ins", ["q", "k", "ones"])] + ([("offsets", ["offsets"])] if r.offsets else [])
+        f.op(["divisor", "last_sums"], "recurrence", groups, [below, start], [f"scale = {build.real(r.scale)}"])
+        self.recurrence(values)
+        sources = ["y", ("divisor", ["d0", "d1", "d2", "0"])]
+        lines = ["arith.constant 1.0e-10 : f32", "arith.addf %y, %@0 : f32", "arith.divf %x, %@1 : f32"]
+        self.f.elementwise("quotient", sources, self.shapes["v"], r.dtype, lines, into="o")
+        return f.module(["quotient", "final", "last_sums"])
+
+
+def normalized_ir(key, name="forward"):
+    """Module text of a NormalizedRule; returns o, the final state and the final sums of keys."""
+    return _NormalizedWriter(key, name).write()
 
 
 def ir(rule, name="forward"):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gdn import build, tools
+from gdn import build, cache, tools
 from gdn import compile as compiler
 from gdn.compile import CacheWarning, CompileError, ToolNotFound
 
@@ -132,7 +132,7 @@ def test_full_disk_below_the_cache(tool, tmp_path, monkeypatch):
     def full(path, compiled):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    monkeypatch.setattr(compiler, "_write_entry", full)
+    monkeypatch.setattr(cache, "write", full)
     with pytest.warns(CacheWarning, match="No space left on device"):
         assert compiler.compile("functions: forward").function == "forward"
     assert entries(tmp_path) == []

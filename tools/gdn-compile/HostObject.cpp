@@ -7,6 +7,7 @@
 
 #include "HostObject.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -58,6 +59,11 @@ static void optimize(Module &module, TargetMachine &machine) {
 
 Expected<std::string> gdn_compile::emitHostObject(mlir::ModuleOp module,
                                                   StringRef features) {
+  // Attributes that LLVM IR has no place for.
+  module.walk([](mlir::LLVM::LLVMFuncOp function) {
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      function.removeArgAttr(i, "gdn.name");
+  });
   mlir::registerBuiltinDialectTranslation(*module.getContext());
   mlir::registerLLVMDialectTranslation(*module.getContext());
   LLVMContext context;

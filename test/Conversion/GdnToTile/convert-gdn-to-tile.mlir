@@ -194,6 +194,46 @@ func.func @memory(%x: memref<?x4x16xbf16>, %y: memref<?x4x16xbf16>, %z: memref<2
 
 // -----
 
+// Elementwise arithmetic: operands of the block, of one row for all, of one
+// value per row. Constants become splats.
+
+// CHECK-LABEL: func @arithmetic_map(
+// CHECK-SAME: %[[X:arg[0-9]+]]: memref<?x16xbf16>, %[[ROW:arg[0-9]+]]: memref<16xf32>, %[[COL:arg[0-9]+]]: memref<?xf32>, %[[Y:arg[0-9]+]]: memref<?x16xf32>
+// CHECK: gdn_tile.load %[[X]][%{{.*}}] dims [0, 1] valid
+// CHECK: gdn_tile.load %[[ROW]][%{{.*}}] dims [0] valid({{.*}}) : memref<16xf32> -> vector<1x16xf32>
+// CHECK: vector.broadcast
+// CHECK: gdn_tile.load %[[COL]][%{{.*}}] dims [0] valid({{.*}}) : memref<?xf32> -> vector<{{[0-9]+}}x1xf32>
+// CHECK: arith.extf %{{.*}} : vector<[[SHAPE:[0-9]+x16]]xbf16> to vector<[[SHAPE]]xf32>
+// CHECK: arith.mulf %{{.*}}, %{{.*}} : vector<[[SHAPE]]xf32>
+// CHECK: gdn_tile.store %{{.*}}, %[[Y]]
+// CHECK-LABEL: func @arithmetic(
+// CHECK: gdn_tile.launch @arithmetic_map grid
+// A transposed operand has no rows: the op stays.
+// CHECK: linalg.generic
+#block = affine_map<(d0, d1) -> (d0, d1)>
+func.func @arithmetic(%x: memref<?x16xbf16>, %row: memref<16xf32>, %col: memref<?xf32>, %y: memref<?x16xf32>,
+                      %a: memref<4x16xf32>, %b: memref<16x4xf32>) {
+  %two = arith.constant 2.0 : f32
+  linalg.generic {indexing_maps = [#block, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0)>, #block],
+                  iterator_types = ["parallel", "parallel"]}
+      ins(%x, %row, %col : memref<?x16xbf16>, memref<16xf32>, memref<?xf32>) outs(%y : memref<?x16xf32>) {
+  ^bb0(%e: bf16, %r: f32, %c: f32, %old: f32):
+    %0 = arith.extf %e : bf16 to f32
+    %1 = arith.addf %0, %r : f32
+    %2 = arith.mulf %1, %c : f32
+    %3 = arith.mulf %2, %two : f32
+    linalg.yield %3 : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, #block], iterator_types = ["parallel", "parallel"]}
+      ins(%b : memref<16x4xf32>) outs(%a : memref<4x16xf32>) {
+  ^bb0(%e: f32, %old: f32):
+    linalg.yield %e : f32
+  }
+  return
+}
+
+// -----
+
 func.func @no_schedule(%q: memref<1x4x1x16xf32>, %s: memref<1x1x16x16xf32>) {
   // expected-error @+1 {{has no schedule; run gdn-select-schedule first}}
   gdn.recurrence ins(%q, %q, %q : memref<1x4x1x16xf32>, memref<1x4x1x16xf32>, memref<1x4x1x16xf32>)
