@@ -69,9 +69,7 @@ def _text(warps, loads, load_hint, store_hint, bytes):
     if bytes % part_bytes:
         return None
     words = [["%w" + str(4 * i + j) for j in range(4)] for i in range(loads)]
-    moves = [
-        f"  ld.global{load_hint}.v4.b32 {{{', '.join(w)}}}, [%p+{i * threads * 16}];" for i, w in enumerate(words)
-    ]
+    moves = [f"  ld.global{load_hint}.v4.b32 {{{', '.join(w)}}}, [%p+{i * threads * 16}];" for i, w in enumerate(words)]
     moves += [
         f"  st.global{store_hint}.v4.b32 [%r+{i * threads * 16}], {{{', '.join(w)}}};" for i, w in enumerate(words)
     ]

@@ -105,6 +105,8 @@ class Side:
     def __init__(self, name, call, count):
         import torch
 
+        # Held as long as the graph: a kernel that nobody holds is unloaded.
+        self.call = call
         self.name, self.count, self.times = name, count, []
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
@@ -143,10 +145,10 @@ class Bench:
         self.bytes = B * heads[1] * K * V * size
         self.count = min(MAX_CALLS, max(2, -(-ROTATED_BYTES // self.bytes)))
         entries = B * self.count
-        self.pool = torch.randn(entries, heads[1], V, K, device="cuda", dtype=torch.float32 if size == 4 else torch.bfloat16)
-        self.pool = self.pool.to(state_type(state_dtype))
+        self.pool = torch.randn(entries, heads[1], V, K, device="cuda", dtype=state_type(state_dtype))
         order = torch.randperm(entries, generator=torch.Generator().manual_seed(0)).int().cuda()
-        self.slots = list(order.reshape(self.count, B).contiguous().unbind())
+        # Copies, each of which is aligned.
+        self.slots = [part.clone() for part in order.reshape(self.count, B)]
 
     def copies(self):
         from indexed_copy import variants
@@ -198,7 +200,7 @@ def compile_only(options):
     for state_dtype in options.state:
         for B in options.batch:
             for T in options.tokens:
-                for name, module in texts(options, B, T, state_dtype):
+                for _, module in texts(options, B, T, state_dtype):
                     compiler.compile(module, os.environ.get("GDN_TARGET") or "sm_90a").save(options.compile_only)
     return 0
 
@@ -212,13 +214,13 @@ def measure(options, B, state_dtype, rows):
         for name, module in texts(options, B, T, state_dtype):
             kernel = gdn.load(module)
             label = f"T {T}, {name}"
-            if B <= options.check:
+            if options.check >= B:
                 pairs = [errors(kernel, B, T, heads, state_dtype, hard) for hard in (False, True)]
                 correct[label] = [max(pair) for pair in zip(*pairs)]
             sides.append(bench.step(label, kernel, T))
     run(sides, options.replays)
     best = min(side.median() for side in sides[:copies])
-    for i, side in enumerate(sides):
+    for side in sides:
         us = side.median()
         e = correct.get(side.name)
         wrong = e is not None and not (e[0] <= 2e-2 and e[1] <= 2e-2)

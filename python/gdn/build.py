@@ -86,11 +86,14 @@ class Function:
         types = ", ".join(self.types[name] for name in names)
         return f"{keyword}({values} : {types})"
 
-    def op(self, results, op, groups, destinations, attributes=()):
+    def op(self, results, op, groups, destinations, attributes=(), checkpoints=()):
         """One operation in destination style; a result has its destination's type."""
         parts = [f"gdn.{op}"]
         parts += [text for text in (self.group(k, n) for k, n in groups) if text]
         parts.append(self.group("outs", destinations))
+        if checkpoints:
+            parts.append(self.group("checkpoints", checkpoints))
+        destinations = [*destinations, *checkpoints]
         attributes = [text for text in attributes if text]
         if attributes:
             parts.append("{" + ", ".join(attributes) + "}")
@@ -205,10 +208,13 @@ def recurrence(
     offsets=None,
     slots=None,
     S=None,
+    update_state=True,
+    every=None,
     state_layout="v_first",
     gate_dtype="f32",
     beta_dtype="f32",
     state_dtype="f32",
+    checkpoint_dtype="f32",
     scale=None,
     schedule=None,
     name="forward",
@@ -218,8 +224,11 @@ def recurrence(
     gate: None, "head" ([B, T, Hv]) or "channel" ([B, T, Hv, K]); offsets: None, "i32"
     or "i64", and then N counts the sequences (None: dynamic). slots: None, "i32" or
     "i64", and then `state` is a pool of S entries (None: dynamic), of which sequence n
-    has number slots[n], or none if that is below 0. Arguments in order: q, k, v, gate,
-    beta or erase and write, offsets, slots, o, state.
+    has number slots[n], or none if that is below 0. Without `update_state` the initial
+    state is the argument `initial`, which is only read. With `every` the states after
+    every so many tokens go to `checkpoints` ([B, T // every, ...]). Arguments in order:
+    q, k, v, gate, beta or erase and write, offsets, slots, initial, o, state,
+    checkpoints.
     """
     _need_type("q, k, v, o", dtype, ELEMENT_TYPES)
     if gate not in (None, "head", "channel"):
@@ -249,16 +258,30 @@ def recurrence(
     if S is not None and not slots:
         raise ValueError(f"S = {S} counts the entries of a pool, which needs slots")
     _need_type("state", state_dtype, ELEMENT_TYPES)
-    f.destination("o", (B, T, Hv, V), dtype)
     matrix = (V, K) if state_layout == "v_first" else (K, V)
-    f.destination("state", (S if slots else sequences, Hv) + matrix, state_dtype)
+    states = (S if slots else sequences, Hv) + matrix
+    optional(not update_state, "initial", states, state_dtype, ELEMENT_TYPES)
+    f.destination("o", (B, T, Hv, V), dtype)
+    results, destinations = ["y"], ["o"]
+    if update_state:
+        results.append("final")
+        destinations.append(f.destination("state", states, state_dtype))
+    kept = []
+    if every is not None:
+        if operator.index(every) < 1:
+            raise ValueError(f"every is {every}; a checkpoint needs at least 1 token")
+        _need_type("checkpoints", checkpoint_dtype, ELEMENT_TYPES)
+        count = None if T is None else T // every
+        kept.append(f.destination("checkpoints", (B, count, Hv) + matrix, checkpoint_dtype))
+        results.append("inner")
     attributes = [
         "" if scale is None else f"scale = {real(scale)}",
+        "" if every is None else f"every = {every} : i64",
         "" if state_layout == "v_first" else f"state_layout = #gdn.state_layout<{state_layout}>",
         "" if schedule is None else f"schedule = {schedule}",
     ]
-    f.op(["y", "final"], "recurrence", groups, ["o", "state"], attributes)
-    return f.module(["y", "final"])
+    f.op(results, "recurrence", groups, destinations, attributes, kept)
+    return f.module(results)
 
 
 def delta_rule_layer(

@@ -152,12 +152,17 @@ def recurrence(
     state=None,
     scale=None,
     state_layout="v_first",
+    every=None,
 ):
     """o [B, T, Hv, V] and the final state of `gdn.recurrence`, in float64.
 
     Without `state` the initial state is zero. The final state has the layout of
     `state_layout`: "v_first" [N, Hv, V, K] or "k_first" [N, Hv, K, V]. With `slots` the
     state is a pool, sequence n has entry slots[n]; below 0 it has none and its o is 0.
+
+    With `every` there is a third result, the checkpoints [B, T // every, Hv, V, K] (or
+    K, V): the state of sequence n after (j + 1) * every of its tokens at
+    [0, offsets[n] // every + j], without offsets at [n, j]. Others are NaN.
     """
     _need(state_layout in ("v_first", "k_first"), f"unknown state layout '{state_layout}'")
     v_first = state_layout == "v_first"
@@ -170,16 +175,28 @@ def recurrence(
     if scale is None:
         scale = q.shape[3] ** -0.5
     o = np.zeros(v.shape, F64)
+    checkpoints = None
+    if every is not None:
+        _need(every >= 1, f"every is {every}; a checkpoint needs at least 1 token")
+        checkpoints = np.full((q.shape[0], q.shape[1] // every) + S.shape[1:], np.nan)
     args = (q, k, v, gate, beta, erase, write)
     if offsets is None and slots is None:
-        _token_loop(*args, S, o, scale)
+        _token_loop(*args, S, o, scale, checkpoints, every)
     else:
         for n, place in enumerate(_places(q, offsets)):
             entry = n if slots is None else int(slots[n])
-            if entry >= 0:
-                part = [None if x is None else x[place] for x in args]
-                _token_loop(*part, S[entry : entry + 1], o[place], scale)
-    return o, (S if v_first else np.ascontiguousarray(S.swapaxes(2, 3)))
+            if entry < 0:
+                continue
+            part = [None if x is None else x[place] for x in args]
+            kept = None
+            if every is not None:
+                first = 0 if offsets is None else int(offsets[n]) // every
+                kept = checkpoints[place[0], first : first + part[0].shape[1] // every]
+            _token_loop(*part, S[entry : entry + 1], o[place], scale, kept, every)
+    final = S if v_first else np.ascontiguousarray(S.swapaxes(2, 3))
+    if every is None:
+        return o, final
+    return o, final, (checkpoints if v_first else np.ascontiguousarray(checkpoints.swapaxes(3, 4)))
 
 
 def _places(q, offsets):
@@ -190,8 +207,8 @@ def _places(q, offsets):
     return [(slice(None), slice(a, b)) for a, b in zip(starts, starts[1:])]
 
 
-def _token_loop(q, k, v, gate, beta, erase, write, S, o, scale):
-    """Walks the tokens of all sequences and heads at once; updates S and fills o."""
+def _token_loop(q, k, v, gate, beta, erase, write, S, o, scale, checkpoints, every):
+    """Walks the tokens of all sequences and heads at once; updates S, fills o and checkpoints."""
     group = v.shape[2] // q.shape[2]
 
     def row(x, t):
@@ -211,6 +228,8 @@ def _token_loop(q, k, v, gate, beta, erase, write, S, o, scale):
             ut = row(write, t) * ut - _times(S, row(erase, t) * kt)
         S += ut[:, :, :, None] * kt[:, :, None, :]
         o[:, t] = scale * _times(S, qt)
+        if every is not None and (t + 1) % every == 0:
+            checkpoints[:, t // every] = S
 
 
 def _times(S, x):

@@ -100,6 +100,9 @@ class Problem:
     slots: tuple = None
     pool: int = None
     slot_type: str = "i32"
+    update: bool = True
+    every: int = None
+    checkpoint_dtype: str = "f32"
     layout: str = "v_first"
     state_dtype: str = "f32"
     gate_dtype: str = "f32"
@@ -133,6 +136,9 @@ class Problem:
             offsets=self.offsets if self.starts else None,
             slots=self.slot_type if self.slots else None,
             S=self.pool if self.static else None,
+            update_state=self.update,
+            every=self.every,
+            checkpoint_dtype=self.checkpoint_dtype,
             state_layout=self.layout,
             state_dtype=self.state_dtype,
             gate_dtype=self.gate_dtype,
@@ -210,7 +216,7 @@ def run(kernel, x, o=None, poisoned=True, **options):
 def expected(p, x):
     """The oracle on the same (rounded) inputs."""
     arguments = {name: value.double() if value.is_floating_point() else value for name, value in x.items()}
-    return oracle_torch.recurrence(**arguments, scale=p.scale, state_layout=p.layout)
+    return oracle_torch.recurrence(**arguments, scale=p.scale, state_layout=p.layout, every=p.every)
 
 
 def check(p, got, want, label="", correlated=False, factor=1.0, state_factor=None):

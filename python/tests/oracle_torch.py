@@ -34,10 +34,12 @@ def recurrence(
     state=None,
     scale=None,
     state_layout="v_first",
+    every=None,
 ):
-    """o and the final state in float64, on the device of q; arguments as gdn.reference.recurrence."""
+    """o, the final state and checkpoints in float64, on the device of q; arguments as gdn.reference.recurrence."""
     if slots is not None:
-        return _in_pool((q, k, v, gate, beta, erase, write, offsets), slots.long(), state, scale, state_layout)
+        options = dict(scale=scale, state_layout=state_layout, every=every)
+        return _in_pool((q, k, v, gate, beta, erase, write, offsets), slots.long(), state, options)
     inputs = [q, k, v, gate, beta, erase, write]
     if offsets is not None:
         starts = offsets.tolist()
@@ -51,28 +53,47 @@ def recurrence(
     else:
         S = state.to(F64)
         S = S.transpose(2, 3).contiguous() if state_layout == "k_first" else S.clone()
-    o = _token_loop(*inputs, S, scale)
+    kept = []
+    o = _token_loop(*inputs, S, scale, kept, every)
     if offsets is not None:
         o = torch.cat([o[n : n + 1, : b - a] for n, (a, b) in enumerate(zip(starts, starts[1:]))], dim=1)
-    return o, (S.transpose(2, 3) if state_layout == "k_first" else S)
+    transposed = state_layout == "k_first"
+    results = [o, S.transpose(2, 3) if transposed else S]
+    if every is not None:
+        checkpoints = S.new_full((q.shape[0], q.shape[1] // every, *S.shape[1:]), float("nan"))
+        for j, states in enumerate(kept):
+            if offsets is None:
+                checkpoints[:, j] = states
+                continue
+            for n, (a, b) in enumerate(zip(starts, starts[1:])):
+                if (j + 1) * every <= b - a:
+                    checkpoints[0, a // every + j] = states[n]
+        results.append(checkpoints.transpose(3, 4) if transposed else checkpoints)
+    return tuple(results)
 
 
-def _in_pool(operands, slots, pool, scale, state_layout):
-    """Runs on the entries that the slots name; a sequence without one gives zeros."""
-    q, offsets = operands[0], operands[-1]
-    o, final = recurrence(*operands, state=pool[slots.clamp(min=0)], scale=scale, state_layout=state_layout)
+def _in_pool(operands, slots, pool, options):
+    """Runs on the entries that the slots name; a sequence without one gives zeros and keeps no state."""
+    offsets = operands[-1]
+    o, final, *checkpoints = recurrence(*operands, state=pool[slots.clamp(min=0)], **options)
     pool = pool.to(F64).clone()
     live = slots >= 0
     pool[slots[live]] = final[live]
     if offsets is None:
         o[~live] = 0
+        for states in checkpoints:
+            states[~live] = float("nan")
     else:
-        lengths = offsets.diff()
-        o[:, ~live.repeat_interleave(lengths.to(live.device), output_size=q.shape[1])] = 0
-    return o, pool
+        every = options["every"]
+        for n, (a, b) in enumerate(zip(offsets.tolist(), offsets.tolist()[1:])):
+            if not live[n]:
+                o[:, a:b] = 0
+                for states in checkpoints:
+                    states[:, a // every : a // every + (b - a) // every] = float("nan")
+    return (o, pool, *checkpoints)
 
 
-def _token_loop(q, k, v, gate, beta, erase, write, S, scale):
+def _token_loop(q, k, v, gate, beta, erase, write, S, scale, kept, every):
     group = v.shape[2] // q.shape[2]
     o = torch.empty(v.shape, dtype=F64, device=v.device)
     decay = None if gate is None else gate.to(F64).exp()
@@ -90,6 +111,8 @@ def _token_loop(q, k, v, gate, beta, erase, write, S, scale):
             ut = write[:, t].to(F64) * ut - _times(S, erase[:, t].to(F64) * kt)
         S.addcmul_(ut[..., :, None], kt[..., None, :])
         o[:, t] = scale * _times(S, qt)
+        if every is not None and (t + 1) % every == 0:
+            kept.append(S.clone())
     return o
 
 

@@ -178,6 +178,9 @@ class Instructions(Block):
         a, b = (self.read(x, _UNSIGNED[bits]).view(_kind(op[-1])) for x in args[1:])
         if form == "lo":
             return self.write(args[0], _unsigned(a * b), mask)
+        if bits == 64:  # numpy has no integers of 128 bits
+            high = [int(x) * int(y) >> 64 for x, y in zip(a, b)]
+            return self.write(args[0], _unsigned(np.array(high, a.dtype)), mask)
         wide = a.astype(_kind(op[-1][0] + str(2 * bits))) * b
         if form == "hi":
             wide = (wide >> wide.dtype.type(bits)).astype(a.dtype)

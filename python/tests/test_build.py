@@ -27,6 +27,8 @@ FORMS = {
     "packed_static": {"B": 1, "T": 69, "N": 5, "offsets": "i64", "state_layout": "k_first"},
     "pool": {"B": None, "T": 1, "slots": "i32"},
     "pool_packed": {"B": 1, "T": None, "offsets": "i32", "slots": "i64", "S": 40},
+    "verify": {"B": None, "T": 4, "slots": "i32", "update_state": False, "every": 1, "checkpoint_dtype": "bf16"},
+    "checkpoints": {"B": 1, "T": None, "offsets": "i32", "every": 64},
     "typed": {"B": 1, "T": 8, "dtype": "f16", "gate_dtype": "f16", "beta_dtype": "f16", "state_dtype": "f16"},
     "tuned": {"B": 1, "T": 8, "scale": 1e-5, "schedule": build.schedule("split", 32, 16, 2)},
 }
@@ -102,6 +104,8 @@ def test_example_is_what_the_builder_writes():
         ({"offsets": "i16"}, "offsets cannot have element type 'i16'"),
         ({"slots": "f32"}, "slots cannot have element type 'f32'"),
         ({"S": 4}, "S = 4 counts the entries of a pool, which needs slots"),
+        ({"every": 0}, "every is 0; a checkpoint needs at least 1 token"),
+        ({"every": 4, "checkpoint_dtype": "i8"}, "checkpoints cannot have element type 'i8'"),
         ({"state_dtype": "f8"}, "state cannot have element type 'f8'"),
         ({"name": "a b"}, "'a b' is no function name"),
     ],

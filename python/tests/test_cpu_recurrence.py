@@ -41,14 +41,30 @@ FORMS = {
     "step_packed": dict(T=9, K=64, V=8, phases="step", offsets=(0, 1, 1, 6, 9), dynamic=True),
     "pool": dict(T=35, K=16, V=24, chunk=16, B=3, slots=(4, -1, 0), pool=6),
     "pool_packed": dict(
-        T=70, K=24, V=16, chunk=32, offsets=(0, 33, 33, 40, 70), slots=(2, 5, -7, 0), pool=7, dynamic=True, slot_type="i64"
+        slot_type="i64",
+        T=70, K=24, V=16, chunk=32, offsets=(0, 33, 33, 40, 70), slots=(2, 5, -7, 0), pool=7, dynamic=True
     ),
     "pool_k": dict(T=5, K=16, V=16, chunk=16, B=2, slots=(-1, 1), pool=2, state_layout="k_first", state_dtype="bf16"),
     "step_pool": dict(T=1, K=24, V=20, phases="step", B=4, slots=(3, -1, 8, 0), pool=9, dynamic=True),
     "step_pool_k": dict(T=2, K=20, V=24, phases="step", B=2, slots=(1, -1), pool=3, state_layout="k_first"),
     "step_pool_packed": dict(
-        T=9, K=64, V=8, phases="step", offsets=(0, 1, 1, 6, 9), slots=(1, 0, -1, 3), pool=4, state_dtype="bf16", slot_type="i64"
+        state_dtype="bf16",
+        T=9, K=64, V=8, phases="step", offsets=(0, 1, 1, 6, 9), slots=(1, 0, -1, 3), pool=4, slot_type="i64"
     ),
+    "kept": dict(T=75, K=16, V=24, chunk=16, B=2, every=32, state_dtype="bf16"),
+    "kept_packed": dict(
+        state_layout="k_first",
+        T=97, K=24, V=16, chunk=16, offsets=(0, 33, 33, 64, 97), every=16, update=False, dynamic=True
+    ),
+    "kept_pool": dict(
+        T=64, K=16, V=16, chunk=32, offsets=(0, 32, 64), slots=(-1, 2), pool=4, every=32, checkpoint_dtype="bf16"
+    ),
+    "read_only": dict(T=40, K=24, V=16, chunk=32, B=2, update=False),
+    "verify": dict(T=4, K=24, V=20, phases="step", B=3, slots=(3, -1, 0), pool=5, every=1, update=False),
+    "verify_k": dict(
+        T=3, K=20, V=24, phases="step", B=2, every=1, state_layout="k_first", checkpoint_dtype="bf16", dynamic=True
+    ),
+    "step_kept": dict(T=9, K=64, V=8, phases="step", offsets=(0, 1, 1, 6, 9), every=3),
 }
 HQK, HV = 2, 4
 
@@ -57,7 +73,9 @@ def schedule(path, form):
     if path == "loops":
         return None
     if path == "linalg":
-        return build.schedule("fused", form.get("chunk", 16), form["V"])
+        # Checkpoints between chunks are met token by token only.
+        phases = "step" if form.get("every", 0) % 16 else "fused"
+        return build.schedule(phases, form.get("chunk", 16), form["V"])
     if form.get("phases") == "step":
         return build.schedule("step", 16, 8)
     # Two blocks of values where V allows it, and the pipelined copies' mark.
@@ -79,6 +97,9 @@ def function(path, model, form_name, dtype):
         offsets=None if offsets is None else "i32",
         slots=form.get("slot_type", "i32") if "slots" in form else None,
         S=None if dynamic else form.get("pool"),
+        update_state=form.get("update", True),
+        every=form.get("every"),
+        checkpoint_dtype=form.get("checkpoint_dtype", "f32"),
         dtype=dtype,
         state_dtype=form.get("state_dtype", "f32"),
         state_layout=form.get("state_layout", "v_first"),
@@ -148,31 +169,64 @@ def expected(form, dtype, x):
     types = {"q": dtype, "k": dtype, "v": dtype, "state": form.get("state_dtype", "f32"), "offsets": "i32"}
     types["slots"] = form.get("slot_type", "i32")
     values = {key: read(value, types.get(key, "f32")) for key, value in x.items()}
-    return reference.recurrence(**values, state_layout=form.get("state_layout", "v_first"))
+    return reference.recurrence(**values, state_layout=form.get("state_layout", "v_first"), every=form.get("every"))
+
+
+def arguments(form, dtype, x, want):
+    """What the function takes, and o, the state and the checkpoints among it. Destinations start as NaN."""
+    operands = {key: value.copy() for key, value in x.items()}
+    state = operands.pop("state")
+    o = store(np.full(want[0].shape, np.nan), dtype)
+    results, destinations = [o, state], [o, state]
+    if not form.get("update", True):
+        operands["initial"] = destinations.pop()
+    if form.get("every"):
+        results.append(store(np.full(want[2].shape, np.nan), form.get("checkpoint_dtype", "f32")))
+        destinations.append(results[2])
+    return [*operands.values(), *destinations], results
+
+
+def call(path, model, form_name, dtype, x, want):
+    """o, the state and the checkpoints as stored."""
+    passed, results = arguments(FORMS[form_name], dtype, x, want)
+    library(path, model, dtype)(name(model, form_name), passed)
+    return results
+
+
+def check(form, dtype, x, results, want, arithmetic):
+    """Keys of 16 to 40 channels overlap far more than at the 64 and more that the limits are made for."""
+    reference.check("o", read(results[0], dtype), want[0], "o", arithmetic, factor=2)
+    if form.get("update", True):
+        state_type = form.get("state_dtype", "f32")
+        state_arithmetic = "bf16" if state_type == "bf16" else arithmetic
+        got = read(results[1], state_type)
+        reference.check("state", got, want[1], "state", state_arithmetic, factor=2, tokens=False)
+    else:
+        assert np.array_equal(results[1], x["state"]), "the initial state has changed"
+    if form.get("every"):
+        check_checkpoints(read(results[2], form.get("checkpoint_dtype", "f32")), want[2], form, arithmetic)
+
+
+def check_checkpoints(got, want, form, arithmetic):
+    """Those that belong to no sequence keep their NaN."""
+    missing = np.isnan(want)
+    assert np.array_equal(np.isnan(got), missing), "other checkpoints than the definition's are written"
+    arithmetic = "bf16" if form.get("checkpoint_dtype") == "bf16" else arithmetic
+    reference.check("checkpoints", got[~missing], want[~missing], "state", arithmetic, factor=2, tokens=False)
 
 
 @pytest.mark.parametrize("dtype", ("f32", "bf16"))
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("path", PATHS)
 def test_recurrence(path, model, dtype):
-    run = library(path, model, dtype)
     failures = []
     for form_name, form in FORMS.items():
         x = inputs(model, form, dtype, seed=len(form_name))
-        want_o, want_state = expected(form, dtype, x)
-        operands = {key: value.copy() for key, value in x.items()}
-        state = operands.pop("state")
-        o = store(np.full(want_o.shape, np.nan), dtype)
-        run(name(model, form_name), [*operands.values(), o, state])
-        state_type = form.get("state_dtype", "f32")
+        want = expected(form, dtype, x)
+        results = call(path, model, form_name, dtype, x, want)
         arithmetic = "bf16" if dtype == "bf16" and path != "loops" else dtype
         try:
-            # Keys of 16 to 40 channels overlap far more than at the 64 and more that
-            # the limits are made for.
-            reference.check("o", read(o, dtype), want_o, "o", arithmetic, factor=2)
-            state_arithmetic = "bf16" if state_type == "bf16" else arithmetic
-            got = read(state, state_type)
-            reference.check("state", got, want_state, "state", state_arithmetic, factor=2, tokens=False)
+            check(form, dtype, x, results, want, arithmetic)
         except AssertionError as error:
             failures.append(f"{form_name}: {error}")
     assert not failures, "\n".join(failures)
@@ -196,14 +250,12 @@ def test_empty_sequences_keep_their_state(path):
 @pytest.mark.parametrize("path", PATHS)
 def test_pool_keeps_what_no_slot_names(path, state_dtype):
     """All other entries bit by bit, and zeros for o of a sequence without a slot."""
-    names = [form for form in FORMS if "pool" in FORMS[form] and FORMS[form].get("state_dtype", "f32") == state_dtype]
+    pools = [form for form in FORMS if "pool" in FORMS[form] and FORMS[form].get("update", True)]
+    names = [form for form in pools if FORMS[form].get("state_dtype", "f32") == state_dtype]
     for form_name in names:
         form = FORMS[form_name]
         x = inputs("gated_delta", form, "bf16", seed=2)
-        operands = {key: value.copy() for key, value in x.items()}
-        o = store(np.full(operands["v"].shape, np.nan, np.float32), "bf16")
-        state = operands.pop("state")
-        library(path, "gated_delta", "bf16")(name("gated_delta", form_name), [*operands.values(), o, state])
+        o, state, *_ = call(path, "gated_delta", form_name, "bf16", x, expected(form, "bf16", x))
         changed = {s for s in range(form["pool"]) if not np.array_equal(state[s], x["state"][s])}
         lengths = [np.zeros(form["T"])[place[1]].size for place in places(form)]
         assert changed == {slot for slot, length in zip(form["slots"], lengths) if slot >= 0 and length}, form_name

@@ -12,9 +12,7 @@ import pytest
 import ptx_instructions
 import ptx_machine
 import test_cpu_recurrence as recurrences
-from cpu_support import read, store
 from gdn import compile as compiler
-from gdn import reference
 from tool_paths import need_tool
 
 ITEM = {"bf16": np.uint16, "f16": np.uint16, "f32": np.uint32, "i32": np.int32, "i64": np.int64}
@@ -79,15 +77,10 @@ CASES = [
 def test_recurrence(model, form_name, dtype):
     form = recurrences.FORMS[form_name]
     x = recurrences.inputs(model, form, dtype, seed=len(form_name))
-    want_o, want_state = recurrences.expected(form, dtype, x)
-    operands = {key: value.copy() for key, value in x.items()}
-    state = operands.pop("state")
-    o = store(np.full(want_o.shape, np.nan), dtype)
-    run(recurrences.function("tile", model, form_name, dtype), [*operands.values(), o, state])
-    state_type = form.get("state_dtype", "f32")
-    reference.check("o", read(o, dtype), want_o, "o", dtype, factor=2)
-    arithmetic = "bf16" if state_type == "bf16" else dtype
-    reference.check("state", read(state, state_type), want_state, "state", arithmetic, factor=2, tokens=False)
+    want = recurrences.expected(form, dtype, x)
+    passed, results = recurrences.arguments(form, dtype, x, want)
+    run(recurrences.function("tile", model, form_name, dtype), passed)
+    recurrences.check(form, dtype, x, results, want, dtype)
 
 
 

@@ -130,6 +130,30 @@ def test_slots_name_entries_of_a_pool(starts):
         assert np.array_equal(S[entry], pool[entry])
 
 
+@pytest.mark.parametrize("layout", ("v_first", "k_first"))
+@pytest.mark.parametrize("starts", (None, [0, 5, 5, 7, 11]))
+def test_checkpoints_are_states_of_shorter_runs(starts, layout):
+    x = inputs("kda", B=2 if starts is None else 1, T=11)
+    x["state"] = np.random.default_rng(1).normal(size=(2 if starts is None else 4, 4, 5, 6))
+    if layout == "k_first":
+        x["state"] = x["state"].swapaxes(2, 3)
+    o, S, kept = ref.recurrence(**x, offsets=starts, every=2, state_layout=layout)
+    o2, S2 = ref.recurrence(**x, offsets=starts, state_layout=layout)
+    assert np.array_equal(o, o2) and np.array_equal(S, S2)
+    assert kept.shape == (o.shape[0], 5) + S.shape[1:]
+    written = np.zeros(kept.shape[:2], bool)
+    sequences = [(n, 0, 11) for n in range(2)] if starts is None else [(0, a, b) for a, b in zip(starts, starts[1:])]
+    for n, (row, a, b) in enumerate(sequences):
+        for j in range((b - a) // 2):
+            part = {name: value[row : row + 1, a : a + 2 * j + 2] for name, value in x.items() if name != "state"}
+            _, want = ref.recurrence(**part, state=x["state"][n : n + 1], state_layout=layout)
+            assert np.array_equal(kept[row, a // 2 + j], want[0])
+            written[row, a // 2 + j] = True
+    assert np.isnan(kept[~written]).all()
+    with pytest.raises(ValueError, match="every is 0"):
+        ref.recurrence(**x, offsets=starts, every=0, state_layout=layout)
+
+
 def test_split_in_time():
     x = inputs("kda", T=10)
     o, S = ref.recurrence(**x)

@@ -43,6 +43,10 @@ Value LoopEmitter::divIndex(Value a, int64_t b) {
   return arith::DivUIOp::create(builder, loc, a, index(b));
 }
 
+Value LoopEmitter::remIndex(Value a, int64_t b) {
+  return arith::RemUIOp::create(builder, loc, a, index(b));
+}
+
 Value LoopEmitter::isLess(Value a, Value b) {
   return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::slt, a, b);
 }

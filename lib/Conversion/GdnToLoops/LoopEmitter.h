@@ -28,6 +28,7 @@ public:
   Value addIndex(Value a, Value b);
   Value subIndex(Value a, Value b);
   Value divIndex(Value a, int64_t b);
+  Value remIndex(Value a, int64_t b);
   Value isLess(Value a, Value b);
 
   Value add(Value a, Value b);

@@ -23,7 +23,9 @@ public:
   void emitAll();
 
 private:
-  void copyState(Value entry, Value head, bool in);
+  void loadState(Value entry, Value head);
+  void storeState(Value to, ValueRange at);
+  void keepState(Value row, Value first, Value token, Value head);
   void emitSequence(Value sequence, Value entry, Value head);
   void emitZeros(Value sequence, Value head);
   void emitToken(Value row, Value token, Value head);
@@ -40,20 +42,42 @@ private:
 
 } // namespace
 
-// Copies the state of one head into the local buffer, or back.
-void RecurrenceLoops::copyState(Value entry, Value head, bool in) {
+// Copies the state of one head into the local buffer.
+void RecurrenceLoops::loadState(Value entry, Value head) {
   emit.loop(zero, valueSize, [&](Value i) {
     emit.loop(zero, keySize, [&](Value c) {
-      SmallVector<Value> local{i, c};
-      SmallVector<Value> global{entry, head, i, c};
+      SmallVector<Value> from{entry, head, i, c};
       if (op.isKFirst())
-        std::swap(global[2], global[3]);
-      if (in)
-        emit.store(emit.load(op.getState(), global), state, local);
-      else
-        emit.store(emit.load(state, local), op.getState(), global);
+        std::swap(from[2], from[3]);
+      emit.store(emit.load(op.getInitialState(), from), state, {i, c});
     });
   });
+}
+
+// Copies the local buffer to the matrix `at` of `to`.
+void RecurrenceLoops::storeState(Value to, ValueRange at) {
+  emit.loop(zero, valueSize, [&](Value i) {
+    emit.loop(zero, keySize, [&](Value c) {
+      SmallVector<Value> element(at);
+      element.append({op.isKFirst() ? c : i, op.isKFirst() ? i : c});
+      emit.store(emit.load(state, {i, c}), to, element);
+    });
+  });
+}
+
+// The state behind a token, if it is a checkpoint.
+void RecurrenceLoops::keepState(Value row, Value first, Value token,
+                                Value head) {
+  int64_t every = op.getCheckpointDistance();
+  Value done = emit.addIndex(emit.subIndex(token, first), emit.index(1));
+  Value isOff = emit.isLess(zero, emit.remIndex(done, every));
+  emit.branch(
+      isOff, [] {},
+      [&] {
+        Value number = emit.subIndex(emit.divIndex(done, every), emit.index(1));
+        Value place = emit.addIndex(emit.divIndex(first, every), number);
+        storeState(op.getCheckpoints(), {row, place, head});
+      });
 }
 
 // decay[c] = exp(gate)
@@ -114,12 +138,15 @@ void RecurrenceLoops::emitToken(Value row, Value token, Value head) {
 }
 
 void RecurrenceLoops::emitSequence(Value sequence, Value entry, Value head) {
-  copyState(entry, head, /*in=*/true);
-  auto [row, first, end] =
-      getTokenRange(emit, sequence, op.getQ(), op.getOffsets());
-  emit.loop(first, end,
-            [&, row = row](Value token) { emitToken(row, token, head); });
-  copyState(entry, head, /*in=*/false);
+  loadState(entry, head);
+  TokenRange range = getTokenRange(emit, sequence, op.getQ(), op.getOffsets());
+  emit.loop(range.first, range.end, [&](Value token) {
+    emitToken(range.row, token, head);
+    if (op.getCheckpoints())
+      keepState(range.row, range.first, token, head);
+  });
+  if (op.getState())
+    storeState(op.getState(), {entry, head});
 }
 
 // o of a sequence without a state.
@@ -137,7 +164,8 @@ void RecurrenceLoops::emitAll() {
   state = emit.allocate({op.getValueSize(), op.getKeySize()});
   if (op.getGate())
     decay = emit.allocate({op.getKeySize()});
-  Value sequences = emit.size(op.getSlots() ? op.getSlots() : op.getState(), 0);
+  Value sequences =
+      emit.size(op.getSlots() ? op.getSlots() : op.getInitialState(), 0);
   emit.loop(zero, sequences, [&](Value sequence) {
     emit.loop(zero, emit.index(op.getNumValueHeads()), [&](Value head) {
       if (!op.getSlots())

@@ -45,6 +45,10 @@ LogicalResult convertRecurrence(RecurrenceOp op) {
       return op.emitOpError("split phases need a value_block that is a "
                             "multiple of 16 and at most 256, but it is ")
              << plan->valueBlock;
+    if (plan->every % plan->chunk != 0)
+      return op.emitOpError("stores a checkpoint every ")
+             << plan->every << " tokens, no multiple of its chunks of "
+             << plan->chunk;
     allocateWorkspaces(*plan);
     buildPrepareKernel(*plan);
     buildScanKernel(*plan);

@@ -68,7 +68,7 @@ FailureOr<RecurrencePlan> mlir::gdn::planRecurrence(RecurrenceOp op) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
   plan.length = b.createOrFold<memref::DimOp>(op.getQ(), 1);
   plan.sequences = b.createOrFold<memref::DimOp>(
-      op.getSlots() ? op.getSlots() : op.getState(), 0);
+      op.getSlots() ? op.getSlots() : op.getInitialState(), 0);
   for (auto [flat, value] : {std::pair<Value *, Value>{&plan.q, op.getQ()},
                              {&plan.k, op.getK()},
                              {&plan.v, op.getV()},
@@ -76,11 +76,14 @@ FailureOr<RecurrencePlan> mlir::gdn::planRecurrence(RecurrenceOp op) {
                              {&plan.beta, op.getBeta()},
                              {&plan.erase, op.getErase()},
                              {&plan.write, op.getWrite()},
-                             {&plan.out, op.getOut()}})
+                             {&plan.out, op.getOut()},
+                             {&plan.checkpoints, op.getCheckpoints()}})
     *flat = flattenBatchAndTime(b, value);
   plan.offsets = op.getOffsets();
   plan.entries = op.getSlots();
-  plan.state = op.getState();
+  plan.state = op.getInitialState();
+  plan.updatesState = static_cast<bool>(op.getState());
+  plan.every = op.getCheckpointDistance();
   return plan;
 }
 

@@ -33,9 +33,14 @@ struct RecurrencePlan {
   /// Parts in which the matrix T is staged: two 16-bit parts, one of f32. One
   /// 16-bit part loses the inverse for beta up to 2.
   int64_t inverseParts;
+  /// The state is written back.
+  bool updatesState;
+  /// Tokens between checkpoints, if there are any.
+  int64_t every;
 
   /// \name Host values
-  Value q, k, v, gate, beta, erase, write, offsets, entries, out, state;
+  Value q, k, v, gate, beta, erase, write, offsets, entries, out, state,
+      checkpoints;
   Value length, sequences;
   /// [slots, Hv, parts, C, C]: T; [slots, Hv, C, C]: P; [slots, Hv, C]: sums of
   /// the log2 gates.
@@ -50,7 +55,7 @@ struct RecurrencePlan {
   /// The op's `slots`, the pool's entry of each sequence, are `entries` here:
   /// slots are those of chunks.
   SequencesOf getSequences() const {
-    return {offsets, length, sequences, chunk};
+    return {offsets, length, sequences, chunk, every};
   }
 };
 

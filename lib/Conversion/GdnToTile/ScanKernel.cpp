@@ -44,6 +44,8 @@ private:
   Value buildChunk(Value state);
   Value newValues(Value stateOperand, Value grown);
   Access stateAccess();
+  void storeState(Value value, const Access &access);
+  void keepState(Value value, const Sequence &sequence, Value start);
   void storeZeros(const Sequence &sequence, Value chunks);
 
   RecurrencePlan &plan;
@@ -52,7 +54,7 @@ private:
   SequenceMap sequences;
   // Arguments.
   Value q, key, v, write, inverse, scores, gates, decayedQ, decayedK, restK,
-      decay, out, entries, state;
+      decay, out, entries, state, checkpoints;
   // Shared tiles.
   Value qTile, kTile, restTile, vTile, writeTile, scoreTile, gateTile, outTile;
   SmallVector<Value> inverseTiles;
@@ -81,6 +83,7 @@ void ScanKernel::addArguments() {
   out = k.argument(plan.out);
   entries = k.argument(plan.entries);
   state = k.argument(plan.state);
+  checkpoints = k.argument(plan.checkpoints);
 }
 
 void ScanKernel::allocateTiles() {
@@ -200,6 +203,35 @@ Access ScanKernel::stateAccess() {
       state, {entry.index, head, firstValue, zero}, {2, 3}, {values, keySize}};
 }
 
+void ScanKernel::storeState(Value value, const Access &access) {
+  Type type = cast<MemRefType>(access.memref.getType()).getElementType();
+  k.store(k.convert(value, type), access);
+}
+
+// The state behind the chunk at `start`, if it is a checkpoint. Bounds and not
+// a branch decide, so that the loop's body stays one block.
+void ScanKernel::keepState(Value value, const Sequence &sequence, Value start) {
+  Value zero = k.index(0), keySize = k.index(plan.keySize);
+  Value every = k.index(plan.every), done = k.add(start, k.index(c));
+  Value isDue = k.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq,
+                                              k.rem(done, every), zero);
+  Value isWhole = k.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::sle, done,
+                                                sequence.length);
+  isDue = k.createOrFold<arith::AndIOp>(isDue, isWhole);
+  Value values = arith::SelectOp::create(k, isDue, valuesLeft, zero);
+  Value place =
+      k.sub(k.add(sequence.firstCheckpoint, k.div(done, every)), k.index(1));
+  if (plan.isKFirst)
+    return storeState(value, {checkpoints,
+                              {place, head, zero, firstValue},
+                              {3, 2},
+                              {values, keySize}});
+  storeState(value, {checkpoints,
+                     {place, head, firstValue, zero},
+                     {2, 3},
+                     {values, keySize}});
+}
+
 // o of a sequence without a state. Rare, so straight from registers.
 void ScanKernel::storeZeros(const Sequence &sequence, Value chunks) {
   Value count = arith::SelectOp::create(k, entry.isLive, k.index(0), chunks);
@@ -244,10 +276,12 @@ void ScanKernel::build() {
     row = k.add(sequence.firstRow, start);
     rows = k.min(k.sub(sequence.length, start), k.index(c));
     Value next = buildChunk(loop.getRegionIterArg(0));
+    if (checkpoints)
+      keepState(next, sequence, start);
     scf::YieldOp::create(k, ValueRange{next});
   }
-  Type stateType = cast<MemRefType>(state.getType()).getElementType();
-  k.store(k.convert(loop.getResult(0), stateType), stateAccess());
+  if (plan.updatesState)
+    storeState(loop.getResult(0), stateAccess());
 
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
   Value perSequence =

@@ -41,7 +41,7 @@ Value StateEntry::bound(KernelBuilder &k, Value count) const {
 }
 
 SequenceMap::SequenceMap(KernelBuilder &k, const SequencesOf &of)
-    : k(k), chunk(of.chunk) {
+    : k(k), chunk(of.chunk), every(of.every) {
   if (of.offsets) {
     offsets = k.argument(of.offsets);
     sequences = k.argument(of.sequences);
@@ -60,10 +60,12 @@ Value SequenceMap::firstSlot(Value start, Value n) {
 
 Sequence SequenceMap::at(Value n) {
   if (!offsets)
-    return {k.mul(n, length), length, firstSlot(Value(), n)};
+    return {k.mul(n, length), length, firstSlot(Value(), n),
+            every ? k.mul(n, k.div(length, k.index(every))) : Value()};
   Value start = k.loadIndex(offsets, n);
   Value end = k.loadIndex(offsets, k.add(n, k.index(1)));
-  return {start, k.sub(end, start), firstSlot(start, n)};
+  return {start, k.sub(end, start), firstSlot(start, n),
+          every ? k.div(start, k.index(every)) : Value()};
 }
 
 Value SequenceMap::find(Value slot) {

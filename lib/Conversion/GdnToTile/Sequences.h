@@ -20,6 +20,8 @@ namespace mlir::gdn {
 struct SequencesOf {
   Value offsets, length, sequences;
   int64_t chunk;
+  /// Tokens between checkpoints; 0 = none.
+  int64_t every = 0;
 
   /// Number of slots.
   Value countSlots(ImplicitLocOpBuilder &host) const;
@@ -28,6 +30,8 @@ struct SequencesOf {
 /// Kernel side: rows of one sequence.
 struct Sequence {
   Value firstRow, length, firstSlot;
+  /// The row of its first checkpoint, if there are any.
+  Value firstCheckpoint;
 };
 
 /// Kernel side: one chunk.
@@ -63,7 +67,7 @@ private:
   Value firstSlot(Value start, Value n);
 
   KernelBuilder &k;
-  int64_t chunk;
+  int64_t chunk, every;
   Value offsets, length, sequences;
 };
 

@@ -70,6 +70,21 @@ public:
               ("B of '" + batched.name + "' must be 1 with 'offsets'").str());
   }
 
+  /// [B, T / every] of `checkpoints`.
+  void checkpoints(Operand checkpoints, Operand batched, int64_t every) {
+    sameSize(checkpoints, 0, batched, 0);
+    if (!isDynamic(checkpoints.value, 1, batched.value, 1))
+      return;
+    Value divisor = arith::ConstantIndexOp::create(b, every);
+    Value count =
+        b.createOrFold<arith::DivUIOp>(size(batched.value, 1), divisor);
+    require(size(checkpoints.value, 1), count,
+            ("size of dimension 1 of 'checkpoints' must be that of dimension "
+             "1 of '" +
+             batched.name + "' / " + Twine(every))
+                .str());
+  }
+
 private:
   static bool isDynamic(Value a, int64_t dim, Value other, int64_t otherDim) {
     if (a == other && dim == otherDim)
@@ -105,10 +120,14 @@ static void checkRecurrence(RecurrenceOp op) {
                    {"out", op.getOut()}},
                   {0, 1}, q);
   // A pool of slots has any number of entries.
-  Operand perSequence{"state", op.getState()};
+  Operand perSequence{op.getState() ? "state" : "initial",
+                      op.getInitialState()};
   if (op.getSlots())
     perSequence = {"slots", op.getSlots()};
   check.sequences(perSequence, op.getOffsets(), q);
+  if (op.getCheckpoints())
+    check.checkpoints({"checkpoints", op.getCheckpoints()}, q,
+                      op.getCheckpointDistance());
 }
 
 static void checkShortConv(ShortConvOp op) {

@@ -78,7 +78,9 @@ private:
   void storeZeros(const Sequence &sequence);
   Value buildToken(Value state, Value row);
   Value decayed(Value state, Value row);
-  Access stateAccess();
+  Access stateAccess(Value memref, Value index, Value values);
+  void storeState(Value value, const Access &access);
+  void keepState(Value value, const Sequence &sequence, Value token);
 
   /// A vector along the key channels, f32.
   Value alongKeys(Value memref, Value row, Value head) {
@@ -102,7 +104,7 @@ private:
   StepShape shape;
   KernelBuilder k;
   SequenceMap sequences;
-  Value q, key, v, gate, beta, erase, write, out, entries, state;
+  Value q, key, v, gate, beta, erase, write, out, entries, state, checkpoints;
   Value head, keyHead, firstValue, valuesLeft;
   StateEntry entry;
 };
@@ -120,19 +122,15 @@ void StepKernel::addArguments() {
   out = k.argument(plan.out);
   entries = k.argument(plan.entries);
   state = k.argument(plan.state);
+  checkpoints = k.argument(plan.checkpoints);
 }
 
-Access StepKernel::stateAccess() {
+// The block's part of matrix `index` of the states in `memref`.
+Access StepKernel::stateAccess(Value memref, Value index, Value values) {
   Value zero = k.index(0), keySize = k.index(plan.keySize);
   if (plan.isKFirst)
-    return {state,
-            {entry.index, head, zero, firstValue},
-            {2, 3},
-            {keySize, valuesLeft}};
-  return {state,
-          {entry.index, head, firstValue, zero},
-          {2, 3},
-          {valuesLeft, keySize}};
+    return {memref, {index, head, zero, firstValue}, {2, 3}, {keySize, values}};
+  return {memref, {index, head, firstValue, zero}, {2, 3}, {values, keySize}};
 }
 
 Value StepKernel::decayed(Value stateValue, Value row) {
@@ -168,7 +166,8 @@ Value StepKernel::buildToken(Value stateValue, Value row) {
 void StepKernel::buildTokens(const Sequence &sequence) {
   Shape2 stateShape = plan.isKFirst ? Shape2{shape.keys, shape.values}
                                     : Shape2{shape.values, shape.keys};
-  Value initial = k.loadF32(stateAccess(), stateShape);
+  Access access = stateAccess(state, entry.index, valuesLeft);
+  Value initial = k.loadF32(access, stateShape);
   auto loop = scf::ForOp::create(k, k.index(0), sequence.length, k.index(1),
                                  ValueRange{initial});
   {
@@ -176,10 +175,31 @@ void StepKernel::buildTokens(const Sequence &sequence) {
     k.setInsertionPointToStart(loop.getBody());
     Value row = k.add(sequence.firstRow, loop.getInductionVar());
     Value next = buildToken(loop.getRegionIterArg(0), row);
+    if (checkpoints)
+      keepState(next, sequence, loop.getInductionVar());
     scf::YieldOp::create(k, ValueRange{next});
   }
-  Type stateType = cast<MemRefType>(state.getType()).getElementType();
-  k.store(k.convert(loop.getResult(0), stateType), stateAccess());
+  if (plan.updatesState)
+    storeState(loop.getResult(0), access);
+}
+
+void StepKernel::storeState(Value value, const Access &access) {
+  Type type = cast<MemRefType>(access.memref.getType()).getElementType();
+  k.store(k.convert(value, type), access);
+}
+
+// The state behind a token, if it is a checkpoint.
+void StepKernel::keepState(Value value, const Sequence &sequence, Value token) {
+  Value every = k.index(plan.every), done = k.add(token, k.index(1));
+  Value values = valuesLeft;
+  if (plan.every > 1) {
+    Value isDue = k.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq,
+                                                k.rem(done, every), k.index(0));
+    values = arith::SelectOp::create(k, isDue, values, k.index(0));
+  }
+  Value place =
+      k.sub(k.add(sequence.firstCheckpoint, k.div(done, every)), k.index(1));
+  storeState(value, stateAccess(checkpoints, place, values));
 }
 
 // o of a sequence without a state.

@@ -41,10 +41,9 @@ MODELS = {
 class Recurrence:
     """One gdn.recurrence; `dynamic` leaves B and T open in the IR."""
 
-    def __init__(
-        self, model, B, T, Hqk, Hv, K, V, dtype="bf16", dynamic=True, starts=None, layout="v_first", slots=None, pool=None
-    ):
-        self.model, self.sizes, self.dtype = MODELS[model], (B, T, Hqk, Hv, K, V), dtype
+    def __init__(self, model, *sizes, dtype="bf16", dynamic=True, starts=None, layout="v_first", slots=None, pool=None):
+        """`sizes`: B, T, Hqk, Hv, K, V."""
+        self.model, self.sizes, self.dtype = MODELS[model], sizes, dtype
         self.dynamic, self.starts, self.layout = dynamic, starts, layout
         self.slots, self.pool = slots, pool
 

@@ -160,3 +160,35 @@ func.func @pool(%q: memref<?x2x1x4xf32>, %o: memref<?x2x1x4xf32>, %at: memref<?x
       slots(%at : memref<?xi64>) outs(%o, %s : memref<?x2x1x4xf32>, memref<?x1x4x4xf32>)
   return
 }
+
+// -----
+
+// Checkpoints of packed sequences, and a state that is only read.
+
+// CHECK-LABEL: func @checkpoints
+// CHECK-SAME: (%[[Q:.*]]: memref<1x?x1x4xf32>, %[[O:.*]]: memref<1x?x1x4xf32>, %[[CU:.*]]: memref<?xi32>, %[[I:.*]]: memref<?x1x4x4xf32>, %[[C:.*]]: memref<1x?x1x4x4xbf16>)
+// CHECK-DAG: %[[C0:.*]] = arith.constant 0 : index
+// CHECK-DAG: %[[C1:.*]] = arith.constant 1 : index
+// CHECK-DAG: %[[C3:.*]] = arith.constant 3 : index
+// CHECK: memref.load %[[I]]
+// CHECK: scf.for %[[T:.*]] = %[[FIRST:.*]] to %{{.*}} step
+// The token's number in its sequence, from 1.
+// CHECK: %[[BEFORE:.*]] = arith.subi %[[T]], %[[FIRST]]
+// CHECK: %[[DONE:.*]] = arith.addi %[[BEFORE]], %[[C1]]
+// CHECK: %[[LEFT:.*]] = arith.remui %[[DONE]], %[[C3]]
+// CHECK: %[[OFF:.*]] = arith.cmpi sgt, %[[LEFT]], %[[C0]]
+// CHECK: scf.if %[[OFF]] {
+// CHECK-NEXT: } else {
+// CHECK: %[[COUNT:.*]] = arith.divui %[[DONE]], %[[C3]]
+// CHECK: %[[J:.*]] = arith.subi %[[COUNT]], %[[C1]]
+// CHECK: %[[BASE:.*]] = arith.divui %[[FIRST]], %[[C3]]
+// CHECK: %[[PLACE:.*]] = arith.addi %[[BASE]], %[[J]]
+// CHECK: arith.truncf %{{.*}} : f32 to bf16
+// CHECK: memref.store %{{.*}}, %[[C]][%[[C0]], %[[PLACE]], %[[C0]],
+// CHECK-NOT: memref.store %{{.*}}, %[[I]]
+func.func @checkpoints(%q: memref<1x?x1x4xf32>, %o: memref<1x?x1x4xf32>, %cu: memref<?xi32>, %i: memref<?x1x4x4xf32>, %c: memref<1x?x1x4x4xbf16>) {
+  gdn.recurrence ins(%q, %q, %q : memref<1x?x1x4xf32>, memref<1x?x1x4xf32>, memref<1x?x1x4xf32>)
+      offsets(%cu : memref<?xi32>) initial(%i : memref<?x1x4x4xf32>) outs(%o : memref<1x?x1x4xf32>)
+      checkpoints(%c : memref<1x?x1x4x4xbf16>) {every = 3 : i64}
+  return
+}

@@ -346,6 +346,61 @@ func.func @pool_split(%q: memref<1x70x1x16xbf16>, %cu: memref<3xi32>, %at: memre
 
 // -----
 
+// A verify step: every token's state to the checkpoints, the pool untouched.
+
+// CHECK-LABEL: func @verify_step
+// CHECK: scf.if
+// CHECK:   %[[S0:.*]] = gdn_tile.load %{{.*}} : memref<9x2x16x16xf32>
+// CHECK:   scf.for %[[T:.*]] = %{{.*}} iter_args(%{{.*}} = %[[S0]])
+// CHECK:     %[[NEXT:.*]] = arith.addf {{.*}} : vector<8x16xf32>
+// CHECK:     %[[KEPT:.*]] = arith.truncf %[[NEXT]]
+// CHECK:     gdn_tile.store %[[KEPT]], {{.*}} : vector<8x16xbf16>, memref<6x2x16x16xbf16>
+// CHECK:     scf.yield %[[NEXT]]
+// CHECK-NOT: memref<9x2x16x16xf32>
+// CHECK: } else {
+func.func @verify(%q: memref<2x3x1x16xbf16>, %v: memref<2x3x2x16xbf16>, %at: memref<2xi32>, %i: memref<9x2x16x16xf32>, %c: memref<2x3x2x16x16xbf16>) {
+  gdn.recurrence ins(%q, %q, %v : memref<2x3x1x16xbf16>, memref<2x3x1x16xbf16>, memref<2x3x2x16xbf16>)
+      slots(%at : memref<2xi32>) initial(%i : memref<9x2x16x16xf32>) outs(%v : memref<2x3x2x16xbf16>)
+      checkpoints(%c : memref<2x3x2x16x16xbf16>) {every = 1 : i64, schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>}
+  return
+}
+
+// -----
+
+// Checkpoints of a prefill: behind every second chunk, if all of it is there.
+
+// CHECK-LABEL: func @kept_scan
+// CHECK: scf.for {{.*}} iter_args
+// CHECK:   %[[NEXT:.*]] = gdn_tile.mma %{{.*}} acc(%{{.*}} : vector<16x16xf32>) :
+// CHECK:   %[[DONE:.*]] = arith.addi %{{.*}}, %c16
+// CHECK:   %[[LEFT:.*]] = arith.remui %[[DONE]], %c32
+// CHECK:   %[[DUE:.*]] = arith.cmpi eq, %[[LEFT]], %c0
+// CHECK:   %[[WHOLE:.*]] = arith.cmpi sle, %[[DONE]], %{{.*}}
+// CHECK:   %[[BOTH:.*]] = arith.andi %[[DUE]], %[[WHOLE]]
+// CHECK:   %[[ROWS:.*]] = arith.select %[[BOTH]], %{{.*}}, %c0
+// CHECK:   gdn_tile.store %[[NEXT]], {{.*}} dims [2, 3] valid(%[[ROWS]], %{{.*}}) : vector<16x16xf32>, memref<?x1x16x16xf32>
+// CHECK-LABEL: func @kept(
+// CHECK: cf.assert %{{.*}}, "size of dimension 1 of 'checkpoints' must be that of dimension 1 of 'q' / 32"
+// CHECK: gdn_tile.launch @kept_prepare
+func.func @kept(%q: memref<2x?x1x16xbf16>, %s: memref<2x1x16x16xf32>, %c: memref<2x?x1x16x16xf32>) {
+  gdn.recurrence ins(%q, %q, %q : memref<2x?x1x16xbf16>, memref<2x?x1x16xbf16>, memref<2x?x1x16xbf16>)
+      outs(%q, %s : memref<2x?x1x16xbf16>, memref<2x1x16x16xf32>) checkpoints(%c : memref<2x?x1x16x16xf32>)
+      {every = 32 : i64, schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 16>}
+  return
+}
+
+// -----
+
+func.func @odd_checkpoints(%q: memref<1x64x1x16xbf16>, %s: memref<1x1x16x16xf32>, %c: memref<1x2x1x16x16xf32>) {
+  // expected-error @+1 {{stores a checkpoint every 24 tokens, no multiple of its chunks of 16}}
+  gdn.recurrence ins(%q, %q, %q : memref<1x64x1x16xbf16>, memref<1x64x1x16xbf16>, memref<1x64x1x16xbf16>)
+      outs(%q, %s : memref<1x64x1x16xbf16>, memref<1x1x16x16xf32>) checkpoints(%c : memref<1x2x1x16x16xf32>)
+      {every = 24 : i64, schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 16>}
+  return
+}
+
+// -----
+
 func.func @tensors(%x: tensor<4x16xf32>) -> tensor<4x16xf32> {
   // expected-error @+1 {{has no tile form on tensors; bufferize first}}
   %0 = gdn.l2norm ins(%x : tensor<4x16xf32>) outs(%x : tensor<4x16xf32>) -> tensor<4x16xf32>

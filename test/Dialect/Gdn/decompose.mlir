@@ -152,7 +152,7 @@ func.func @mixer(%x: tensor<2x?x2x16xbf16>, %a: tensor<2x?x4xbf16>, %A: tensor<4
 // -----
 
 func.func @untiled(%q: tensor<1x?x1x8xf32>, %s: tensor<1x1x8x8xf32>) {
-  // expected-error @+1 {{can be decomposed on one block and one chunk only (B = Hqk = Hv = 1, T static, no offsets, no slots), but q is 'tensor<1x?x1x8xf32>' and v is 'tensor<1x?x1x8xf32>': run gdn-tile-blocks and gdn-tile-chunks first}}
+  // expected-error @+1 {{can be decomposed on one block and one chunk only (B = Hqk = Hv = 1, T static; no offsets, slots, initial or checkpoints), but q is 'tensor<1x?x1x8xf32>' and v is 'tensor<1x?x1x8xf32>': run gdn-tile-blocks and gdn-tile-chunks first}}
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x1x8xf32>, tensor<1x?x1x8xf32>, tensor<1x?x1x8xf32>)
       outs(%q, %s : tensor<1x?x1x8xf32>, tensor<1x1x8x8xf32>) -> tensor<1x?x1x8xf32>, tensor<1x1x8x8xf32>
   return
@@ -170,8 +170,27 @@ func.func @memrefs(%q: memref<1x4x1x8xf32>, %s: memref<1x1x8x8xf32>) {
 // -----
 
 func.func @slots(%q: tensor<1x4x1x8xf32>, %at: tensor<1xi32>, %s: tensor<1x1x8x8xf32>) {
-  // expected-error @+1 {{can be decomposed on one block and one chunk only (B = Hqk = Hv = 1, T static, no offsets, no slots), but q is}}
+  // expected-error @+1 {{can be decomposed on one block and one chunk only (B = Hqk = Hv = 1, T static; no offsets, slots, initial or checkpoints), but q is}}
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x4x1x8xf32>, tensor<1x4x1x8xf32>, tensor<1x4x1x8xf32>)
       slots(%at : tensor<1xi32>) outs(%q, %s : tensor<1x4x1x8xf32>, tensor<1x1x8x8xf32>) -> tensor<1x4x1x8xf32>, tensor<1x1x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @initial(%q: tensor<1x4x1x8xf32>, %s: tensor<1x1x8x8xf32>) {
+  // expected-error @+1 {{can be decomposed on one block and one chunk only (B = Hqk = Hv = 1, T static; no offsets, slots, initial or checkpoints), but q is}}
+  %0 = gdn.recurrence ins(%q, %q, %q : tensor<1x4x1x8xf32>, tensor<1x4x1x8xf32>, tensor<1x4x1x8xf32>)
+      initial(%s : tensor<1x1x8x8xf32>) outs(%q : tensor<1x4x1x8xf32>) -> tensor<1x4x1x8xf32>
+  return
+}
+
+// -----
+
+func.func @checkpoints(%q: tensor<1x4x1x8xf32>, %s: tensor<1x1x8x8xf32>, %c: tensor<1x1x1x8x8xf32>) {
+  // expected-error @+1 {{can be decomposed on one block and one chunk only (B = Hqk = Hv = 1, T static; no offsets, slots, initial or checkpoints), but q is}}
+  %0:3 = gdn.recurrence ins(%q, %q, %q : tensor<1x4x1x8xf32>, tensor<1x4x1x8xf32>, tensor<1x4x1x8xf32>)
+      outs(%q, %s : tensor<1x4x1x8xf32>, tensor<1x1x8x8xf32>) checkpoints(%c : tensor<1x1x1x8x8xf32>) {every = 4 : i64}
+      -> tensor<1x4x1x8xf32>, tensor<1x1x8x8xf32>, tensor<1x1x1x8x8xf32>
   return
 }

@@ -447,3 +447,117 @@ func.func @slots_mixed(%q: memref<2x5x1x8xf32>, %at: tensor<2xi32>, %s: memref<9
   gdn.recurrence ins(%q, %q, %q : memref<2x5x1x8xf32>, memref<2x5x1x8xf32>, memref<2x5x1x8xf32>) slots(%at : tensor<2xi32>) outs(%q, %s : memref<2x5x1x8xf32>, memref<9x1x8x8xf32>)
   return
 }
+
+// -----
+
+// gdn.recurrence: initial and checkpoints
+
+func.func @both_states(%q: tensor<2x5x1x8xf32>, %s: tensor<2x1x8x8xf32>, %c: tensor<2x2x1x8x8xf32>) {
+  // expected-error @+1 {{expects the initial state either as the destination 'state' or as 'initial', but has both}}
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>) initial(%s : tensor<2x1x8x8xf32>) outs(%q, %s : tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>) -> tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @no_state(%q: tensor<2x5x1x8xf32>, %s: tensor<2x1x8x8xf32>, %c: tensor<2x2x1x8x8xf32>) {
+  // expected-error @+1 {{expects the initial state either as the destination 'state' or as 'initial', but has neither}}
+  %0 = gdn.recurrence ins(%q, %q, %q : tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>) outs(%q : tensor<2x5x1x8xf32>) -> tensor<2x5x1x8xf32>
+  return
+}
+
+// -----
+
+func.func @initial_sequences(%q: tensor<2x5x1x8xf32>, %s: tensor<2x1x8x8xf32>, %c: tensor<2x2x1x8x8xf32>) {
+  // expected-error @+1 {{expects 'initial' to have rank 4, but its shape is 2x2x1x8x8}}
+  %0 = gdn.recurrence ins(%q, %q, %q : tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>) initial(%c : tensor<2x2x1x8x8xf32>) outs(%q : tensor<2x5x1x8xf32>) -> tensor<2x5x1x8xf32>
+  return
+}
+
+// -----
+
+func.func @initial_count(%q: tensor<2x5x1x8xf32>, %s: tensor<2x1x8x8xf32>, %c: tensor<3x1x8x8xf32>) {
+  // expected-error @+1 {{expects 'initial' to hold N = 2 sequences (B), but its shape is 3x1x8x8}}
+  %0 = gdn.recurrence ins(%q, %q, %q : tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>) initial(%c : tensor<3x1x8x8xf32>) outs(%q : tensor<2x5x1x8xf32>) -> tensor<2x5x1x8xf32>
+  return
+}
+
+// -----
+
+func.func @initial_matrix(%q: tensor<2x5x1x8xf32>, %s: tensor<2x1x8x8xf32>, %c: tensor<2x1x8x9xf32>) {
+  // expected-error @+1 {{expects dimension 3 of 'initial' to be K (v_first) = 8, but its shape is 2x1x8x9}}
+  %0 = gdn.recurrence ins(%q, %q, %q : tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>) initial(%c : tensor<2x1x8x9xf32>) outs(%q : tensor<2x5x1x8xf32>) -> tensor<2x5x1x8xf32>
+  return
+}
+
+// -----
+
+func.func @only_checkpoints(%q: tensor<2x5x1x8xf32>, %s: tensor<2x1x8x8xf32>, %c: tensor<2x2x1x8x8xf32>) {
+  // expected-error @+1 {{expects 'checkpoints' and 'every' together, but has only 'checkpoints'}}
+  %0:3 = gdn.recurrence ins(%q, %q, %q : tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>) outs(%q, %s : tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>) checkpoints(%c : tensor<2x2x1x8x8xf32>) -> tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>, tensor<2x2x1x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @only_every(%q: tensor<2x5x1x8xf32>, %s: tensor<2x1x8x8xf32>, %c: tensor<2x2x1x8x8xf32>) {
+  // expected-error @+1 {{expects 'checkpoints' and 'every' together, but has only 'every'}}
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>) outs(%q, %s : tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>) {every = 2 : i64} -> tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @every_zero(%q: tensor<2x5x1x8xf32>, %s: tensor<2x1x8x8xf32>, %c: tensor<2x2x1x8x8xf32>) {
+  // expected-error @+1 {{expects 'every' to be at least 1 token, but it is 0}}
+  %0:3 = gdn.recurrence ins(%q, %q, %q : tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>) outs(%q, %s : tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>) checkpoints(%c : tensor<2x2x1x8x8xf32>) {every = 0 : i64} -> tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>, tensor<2x2x1x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @checkpoint_rank(%q: tensor<2x5x1x8xf32>, %s: tensor<2x1x8x8xf32>, %c: tensor<2x1x8x8xf32>) {
+  // expected-error @+1 {{expects 'checkpoints' to have rank 5, but its shape is 2x1x8x8}}
+  %0:3 = gdn.recurrence ins(%q, %q, %q : tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>) outs(%q, %s : tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>) checkpoints(%c : tensor<2x1x8x8xf32>) {every = 2 : i64} -> tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>, tensor<2x1x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @checkpoint_type(%q: tensor<2x5x1x8xf32>, %s: tensor<2x1x8x8xf32>, %c: tensor<2x2x1x8x8xf64>) {
+  // expected-error @+1 {{expects the elements of 'checkpoints' to be f16, bf16 or f32, but they are 'f64'}}
+  %0:3 = gdn.recurrence ins(%q, %q, %q : tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>) outs(%q, %s : tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>) checkpoints(%c : tensor<2x2x1x8x8xf64>) {every = 2 : i64} -> tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>, tensor<2x2x1x8x8xf64>
+  return
+}
+
+// -----
+
+func.func @checkpoint_batch(%q: tensor<2x5x1x8xf32>, %s: tensor<2x1x8x8xf32>, %c: tensor<3x2x1x8x8xf32>) {
+  // expected-error @+1 {{expects dimension 0 of 'checkpoints' to be B = 2, but its shape is 3x2x1x8x8}}
+  %0:3 = gdn.recurrence ins(%q, %q, %q : tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>) outs(%q, %s : tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>) checkpoints(%c : tensor<3x2x1x8x8xf32>) {every = 2 : i64} -> tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>, tensor<3x2x1x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @checkpoint_count(%q: tensor<2x5x1x8xf32>, %s: tensor<2x1x8x8xf32>, %c: tensor<2x3x1x8x8xf32>) {
+  // expected-error @+1 {{expects dimension 1 of 'checkpoints' to be T / every = 2, but its shape is 2x3x1x8x8}}
+  %0:3 = gdn.recurrence ins(%q, %q, %q : tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>) outs(%q, %s : tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>) checkpoints(%c : tensor<2x3x1x8x8xf32>) {every = 2 : i64} -> tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>, tensor<2x3x1x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @checkpoint_heads(%q: tensor<2x5x1x8xf32>, %s: tensor<2x1x8x8xf32>, %c: tensor<2x2x2x8x8xf32>) {
+  // expected-error @+1 {{expects dimension 2 of 'checkpoints' to be Hv = 1, but its shape is 2x2x2x8x8}}
+  %0:3 = gdn.recurrence ins(%q, %q, %q : tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>) outs(%q, %s : tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>) checkpoints(%c : tensor<2x2x2x8x8xf32>) {every = 2 : i64} -> tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>, tensor<2x2x2x8x8xf32>
+  return
+}
+
+// -----
+
+func.func @checkpoint_matrix(%q: tensor<2x5x1x8xf32>, %s: tensor<2x1x8x8xf32>, %c: tensor<2x2x1x8x?xf32>) {
+  // expected-error @+1 {{expects dimension 4 of 'checkpoints' to be K (v_first) = 8, but its shape is 2x2x1x8x?}}
+  %0:3 = gdn.recurrence ins(%q, %q, %q : tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>, tensor<2x5x1x8xf32>) outs(%q, %s : tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>) checkpoints(%c : tensor<2x2x1x8x?xf32>) {every = 2 : i64} -> tensor<2x5x1x8xf32>, tensor<2x1x8x8xf32>, tensor<2x2x1x8x?xf32>
+  return
+}

@@ -67,7 +67,7 @@ func.func @f(%q: memref<1x5x2x8xf32, affine_map<(a, b, c, d) -> (a, b, c, d floo
 // -----
 
 func.func @f(%q: memref<1x1x1x1xf32>, %s: memref<1x1x1x1xf32>) {
-  // expected-error @+1 {{expects two different memrefs as 'outs' operands}}
+  // expected-error @+1 {{expects different memrefs as 'outs' operands, but has one twice}}
   gdn.recurrence ins(%q, %q, %q : memref<1x1x1x1xf32>, memref<1x1x1x1xf32>, memref<1x1x1x1xf32>) outs(%s, %s : memref<1x1x1x1xf32>, memref<1x1x1x1xf32>)
   return
 }

@@ -46,6 +46,30 @@ func.func @pool(
   return %0#0, %0#1 : tensor<1x9x2x4xf32>, tensor<40x2x4x8xf32>
 }
 
+// Verify: the pool is only read, the state behind each token goes to checkpoints.
+// CHECK-LABEL: func @verify
+// CHECK: gdn.recurrence
+// CHECK-SAME: slots(%{{.*}} : memref<2xi32>) initial(%{{.*}} : memref<9x2x4x8xf32>) outs(%{{.*}} : memref<2x3x2x4xf32>) checkpoints(%{{.*}} : memref<2x3x2x4x8xbf16>) {every = 1 : i64}
+func.func @verify(
+    %q: memref<2x3x1x8xf32>, %v: memref<2x3x2x4xf32>, %at: memref<2xi32>, %s: memref<9x2x4x8xf32>, %c: memref<2x3x2x4x8xbf16>) {
+  gdn.recurrence ins(%q, %q, %v : memref<2x3x1x8xf32>, memref<2x3x1x8xf32>, memref<2x3x2x4xf32>)
+      slots(%at : memref<2xi32>) initial(%s : memref<9x2x4x8xf32>) outs(%v : memref<2x3x2x4xf32>)
+      checkpoints(%c : memref<2x3x2x4x8xbf16>) {every = 1 : i64}
+  return
+}
+
+// CHECK-LABEL: func @prefill_with_checkpoints
+// CHECK: %{{.*}}:3 = gdn.recurrence {{.*}} outs(%{{.*}}, %{{.*}} : tensor<1x?x2x4xf32>, tensor<?x2x8x4xf32>) checkpoints(%{{.*}} : tensor<1x?x2x8x4xf32>) {every = 64 : i64, state_layout = #gdn.state_layout<k_first>} -> tensor<1x?x2x4xf32>, tensor<?x2x8x4xf32>, tensor<1x?x2x8x4xf32>
+func.func @prefill_with_checkpoints(
+    %q: tensor<1x?x1x8xf32>, %v: tensor<1x?x2x4xf32>, %cu: tensor<?xi32>, %s: tensor<?x2x8x4xf32>, %c: tensor<1x?x2x8x4xf32>)
+    -> tensor<1x?x2x8x4xf32> {
+  %0:3 = gdn.recurrence ins(%q, %q, %v : tensor<1x?x1x8xf32>, tensor<1x?x1x8xf32>, tensor<1x?x2x4xf32>)
+      offsets(%cu : tensor<?xi32>) outs(%v, %s : tensor<1x?x2x4xf32>, tensor<?x2x8x4xf32>)
+      checkpoints(%c : tensor<1x?x2x8x4xf32>) {every = 64 : i64, state_layout = #gdn.state_layout<k_first>}
+      -> tensor<1x?x2x4xf32>, tensor<?x2x8x4xf32>, tensor<1x?x2x8x4xf32>
+  return %0#2 : tensor<1x?x2x8x4xf32>
+}
+
 // CHECK-LABEL: func @mixer
 // CHECK: gdn.l2norm ins(%{{.*}} : tensor<2x5x2x16xbf16>) outs(%{{.*}} : tensor<2x5x2x16xbf16>) -> tensor<2x5x2x16xbf16>
 // CHECK: gdn.gate ins(%{{.*}}, %{{.*}} : tensor<2x5x4xbf16>, tensor<4xf32>) bias(%{{.*}} : tensor<4xf32>) outs(%{{.*}} : tensor<2x5x4xf32>) {lower_bound = -5.000000e+00 : f64} -> tensor<2x5x4xf32>

@@ -58,3 +58,30 @@ func.func @wide(%q: tensor<1x20x1x16xf32>, %v: tensor<1x20x1x400xf32>, %s: tenso
       outs(%v, %s : tensor<1x20x1x400xf32>, tensor<1x1x400x16xf32>) -> tensor<1x20x1x400xf32>, tensor<1x1x400x16xf32>
   return %0#0 : tensor<1x20x1x400xf32>
 }
+
+// Chunks end where the checkpoints are.
+
+// CPU-LABEL: func @checkpoints
+// CPU: schedule = #gdn.schedule<phases = fused, chunk = 16, value_block = 128>
+// SM90-LABEL: func @checkpoints
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 64, stages = 2>
+func.func @checkpoints(%q: tensor<1x?x1x128xbf16>, %s: tensor<1x1x128x128xf32>, %c: tensor<1x?x1x128x128xf32>) -> tensor<1x?x1x128x128xf32> {
+  %0:3 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>)
+      outs(%q, %s : tensor<1x?x1x128xbf16>, tensor<1x1x128x128xf32>) checkpoints(%c : tensor<1x?x1x128x128xf32>) {every = 48 : i64}
+      -> tensor<1x?x1x128xbf16>, tensor<1x1x128x128xf32>, tensor<1x?x1x128x128xf32>
+  return %0#2 : tensor<1x?x1x128x128xf32>
+}
+
+// Checkpoints between chunks: token by token, packed sequences too.
+
+// CPU-LABEL: func @odd_checkpoints
+// CPU: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 128>
+// SM90-LABEL: func @odd_checkpoints
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>
+func.func @odd_checkpoints(%q: tensor<1x?x1x128xbf16>, %cu: tensor<?xi32>, %s: tensor<?x1x128x128xf32>, %c: tensor<1x?x1x128x128xf32>) -> tensor<1x?x1x128x128xf32> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>)
+      offsets(%cu : tensor<?xi32>) initial(%s : tensor<?x1x128x128xf32>) outs(%q : tensor<1x?x1x128xbf16>)
+      checkpoints(%c : tensor<1x?x1x128x128xf32>) {every = 24 : i64}
+      -> tensor<1x?x1x128xbf16>, tensor<1x?x1x128x128xf32>
+  return %0#1 : tensor<1x?x1x128x128xf32>
+}

@@ -134,3 +134,43 @@ func.func @slot(%q: tensor<1x16x1x8xf32>, %at: tensor<1xi32>, %o: tensor<1x16x1x
       -> tensor<1x16x1x8xf32>, tensor<?x1x8x8xf32>
   return %0#0, %0#1 : tensor<1x16x1x8xf32>, tensor<?x1x8x8xf32>
 }
+
+// -----
+
+// A checkpoint behind every second chunk; the state is only read, so that what
+// the loop carries is its own.
+// CHECK: #[[$LEFT:.+]] = affine_map<(d0) -> (d0 - ((d0 + 16) floordiv 32) * 32 + 16)>
+// CHECK: #[[$AT:.+]] = affine_map<(d0) -> ((d0 + 16) floordiv 32 - 1)>
+// CHECK-LABEL: func @checkpoints
+//  CHECK-SAME:   %[[I:[a-z0-9_]+]]: tensor<1x1x8x8xf32>, %[[O:[a-z0-9_]+]]: tensor<1x64x1x8xf32>, %[[C:[a-z0-9_]+]]: tensor<1x2x1x8x8xbf16>
+//       CHECK: %[[S0:.+]] = linalg.generic {{.*}} ins(%[[I]] : tensor<1x1x8x8xf32>)
+//       CHECK: %[[R:.+]]:3 = scf.for %[[T:.+]] = {{.*}} iter_args(%[[OI:.+]] = %[[O]], %[[SI:.+]] = %[[S0]], %[[CI:.+]] = %[[C]])
+//       CHECK:   %[[X:.+]]:2 = gdn.recurrence {{.*}} outs(%{{.+}}, %[[SI]] :
+//   CHECK-DAG:   %[[LEFT:.+]] = affine.apply #[[$LEFT]](%[[T]])
+//       CHECK:   %[[DUE:.+]] = arith.cmpi eq, %[[LEFT]]
+//       CHECK:   %[[CN:.+]] = scf.if %[[DUE]]
+//       CHECK:     %[[AT:.+]] = affine.apply #[[$AT]](%[[T]])
+//       CHECK:     %[[PLACE:.+]] = tensor.extract_slice %[[CI]][0, %[[AT]], 0, 0, 0] [1, 1, 1, 8, 8] [1, 1, 1, 1, 1] : tensor<1x2x1x8x8xbf16> to tensor<1x1x8x8xbf16>
+//       CHECK:     %[[KEPT:.+]] = linalg.generic {{.*}} ins(%[[X]]#1 : tensor<1x1x8x8xf32>) outs(%[[PLACE]] : tensor<1x1x8x8xbf16>)
+//       CHECK:     tensor.insert_slice %[[KEPT]] into %[[CI]][0, %[[AT]], 0, 0, 0] [1, 1, 1, 8, 8]
+//       CHECK:   scf.yield %{{.+}}, %[[X]]#1, %[[CN]]
+//       CHECK: return %[[R]]#0, %[[R]]#2
+func.func @checkpoints(%q: tensor<1x64x1x8xf32>, %i: tensor<1x1x8x8xf32>, %o: tensor<1x64x1x8xf32>, %c: tensor<1x2x1x8x8xbf16>)
+    -> (tensor<1x64x1x8xf32>, tensor<1x2x1x8x8xbf16>) {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x64x1x8xf32>, tensor<1x64x1x8xf32>, tensor<1x64x1x8xf32>)
+      initial(%i : tensor<1x1x8x8xf32>) outs(%o : tensor<1x64x1x8xf32>) checkpoints(%c : tensor<1x2x1x8x8xbf16>)
+      {every = 32 : i64, schedule = #gdn.schedule<phases = fused, chunk = 16, value_block = 64>}
+      -> tensor<1x64x1x8xf32>, tensor<1x2x1x8x8xbf16>
+  return %0#0, %0#1 : tensor<1x64x1x8xf32>, tensor<1x2x1x8x8xbf16>
+}
+
+// -----
+
+func.func @odd_checkpoints(%q: tensor<1x64x1x8xf32>, %s: tensor<1x1x8x8xf32>, %c: tensor<1x2x1x8x8xf32>) {
+  // expected-error @+1 {{stores a checkpoint every 24 tokens, no multiple of its chunks of 16}}
+  %0:3 = gdn.recurrence ins(%q, %q, %q : tensor<1x64x1x8xf32>, tensor<1x64x1x8xf32>, tensor<1x64x1x8xf32>)
+      outs(%q, %s : tensor<1x64x1x8xf32>, tensor<1x1x8x8xf32>) checkpoints(%c : tensor<1x2x1x8x8xf32>)
+      {every = 24 : i64, schedule = #gdn.schedule<phases = fused, chunk = 16, value_block = 64>}
+      -> tensor<1x64x1x8xf32>, tensor<1x1x8x8xf32>, tensor<1x2x1x8x8xf32>
+  return
+}

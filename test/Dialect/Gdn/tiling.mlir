@@ -227,3 +227,51 @@ module attributes {transform.with_named_sequence} {
     transform.yield
   }
 }
+
+// -----
+
+// The checkpoints of one sequence start at its first token / every.
+// CHECK-DAG: #[[$OF:.+]] = affine_map<(d0) -> (d0 floordiv 4)>
+// CHECK-LABEL: func @checkpoints
+//  CHECK-SAME:   %[[CU:[a-z0-9_]+]]: tensor<?xi32>, %[[I:[a-z0-9_]+]]: tensor<?x2x8x8xf32>
+//       CHECK: scf.forall (%[[N:[a-z0-9_]+]], %[[H:[a-z0-9_]+]]) in (%{{.+}}, 2) shared_outs(%{{.+}} = %{{.+}}, %[[C:[a-z0-9_]+]] = %{{.+}})
+//       CHECK:   %[[START:[a-z0-9_]+]] = arith.index_cast
+//   CHECK-DAG:   %[[FIRST:[a-z0-9_]+]] = affine.apply #[[$OF]](%[[START]])
+//   CHECK-DAG:   tensor.extract_slice %[[I]][%[[N]], %[[H]], 0, 0] [1, 1, 8, 8]
+//   CHECK-DAG:   %[[CT:[a-z0-9_]+]] = tensor.extract_slice %[[C]][0, %[[FIRST]], %[[H]], 0, 0] [1, %[[COUNT:[a-z0-9_]+]], 1, 8, 8]
+//       CHECK:   %[[R:[a-z0-9_]+]]:2 = gdn.recurrence {{.*}} initial({{.*}} checkpoints(%[[CT]] : tensor<1x?x1x8x8xf32>) {every = 4 : i64}
+//       CHECK:   tensor.parallel_insert_slice %[[R]]#1 into %[[C]][0, %[[FIRST]], %[[H]], 0, 0] [1, %[[COUNT]], 1, 8, 8]
+module attributes {transform.with_named_sequence} {
+  func.func @checkpoints(%cu: tensor<?xi32>, %i: tensor<?x2x8x8xf32>, %q: tensor<1x?x1x8xf32>, %o: tensor<1x?x2x8xf32>, %c: tensor<1x?x2x8x8xf32>)
+      -> (tensor<1x?x2x8xf32>, tensor<1x?x2x8x8xf32>) {
+    %0:2 = gdn.recurrence ins(%q, %q, %o : tensor<1x?x1x8xf32>, tensor<1x?x1x8xf32>, tensor<1x?x2x8xf32>)
+        offsets(%cu : tensor<?xi32>) initial(%i : tensor<?x2x8x8xf32>) outs(%o : tensor<1x?x2x8xf32>)
+        checkpoints(%c : tensor<1x?x2x8x8xf32>) {every = 4 : i64}
+        -> tensor<1x?x2x8xf32>, tensor<1x?x2x8x8xf32>
+    return %0#0, %0#1 : tensor<1x?x2x8xf32>, tensor<1x?x2x8x8xf32>
+  }
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %0 = transform.structured.match ops{["gdn.recurrence"]} in %root : (!transform.any_op) -> !transform.any_op
+    %1, %2 = transform.structured.tile_using_forall %0 tile_sizes [1, 1, 0, 0] : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+    transform.yield
+  }
+}
+
+// -----
+
+module attributes {transform.with_named_sequence} {
+  func.func @checkpoints_in_time(%q: tensor<1x8x1x8xf32>, %s: tensor<1x1x8x8xf32>, %c: tensor<1x2x1x8x8xf32>) {
+    // expected-error @below {{cannot be tiled along time while it has 'checkpoints'}}
+    // expected-error @below {{failed to generate tiling loops}}
+    // expected-error @below {{faild to tile operation}}
+    %0:3 = gdn.recurrence ins(%q, %q, %q : tensor<1x8x1x8xf32>, tensor<1x8x1x8xf32>, tensor<1x8x1x8xf32>)
+        outs(%q, %s : tensor<1x8x1x8xf32>, tensor<1x1x8x8xf32>) checkpoints(%c : tensor<1x2x1x8x8xf32>) {every = 4 : i64}
+        -> tensor<1x8x1x8xf32>, tensor<1x1x8x8xf32>, tensor<1x2x1x8x8xf32>
+    return
+  }
+  transform.named_sequence @__transform_main(%root: !transform.any_op {transform.readonly}) {
+    %0 = transform.structured.match ops{["gdn.recurrence"]} in %root : (!transform.any_op) -> !transform.any_op
+    %1, %2 = transform.structured.tile_using_for %0 tile_sizes [0, 0, 0, 4] : (!transform.any_op) -> (!transform.any_op, !transform.any_op)
+    transform.yield
+  }
+}

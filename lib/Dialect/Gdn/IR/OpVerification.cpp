@@ -47,9 +47,11 @@ mlir::gdn::verifyDestinationStyle(DestinationStyleOpInterface op) {
     if (op->getNumResults() != 0)
       return op->emitOpError("expects no results on memrefs, but has ")
              << op->getNumResults();
-    if (op.getNumDpsInits() == 2 && op.getDpsInits()[0] == op.getDpsInits()[1])
-      return op->emitOpError(
-          "expects two different memrefs as 'outs' operands");
+    SmallPtrSet<Value, 4> inits;
+    for (Value init : op.getDpsInits())
+      if (!inits.insert(init).second)
+        return op->emitOpError(
+            "expects different memrefs as 'outs' operands, but has one twice");
     return success();
   }
   if (op->getNumResults() != op.getNumDpsInits())

@@ -34,11 +34,12 @@ static LogicalResult verifyIsChunk(RecurrenceOp op) {
   ShapedType q = op.getQType();
   if (!op.hasPureTensorSemantics())
     return op.emitOpError("can be decomposed on tensors only");
-  if (op.getOffsets() || op.getSlots() || q.getDimSize(0) != 1 ||
+  if (op.getOffsets() || op.getSlots() || op.getInitial() ||
+      op.getCheckpoints() || q.getDimSize(0) != 1 ||
       op.getNumValueHeads() != 1 || q.isDynamicDim(1))
     return op.emitOpError("can be decomposed on one block and one chunk only "
-                          "(B = Hqk = Hv = 1, T static, no offsets, no slots), "
-                          "but q is ")
+                          "(B = Hqk = Hv = 1, T static; no offsets, slots, "
+                          "initial or checkpoints), but q is ")
            << op.getQ().getType() << " and v is " << op.getV().getType()
            << ": run gdn-tile-blocks and gdn-tile-chunks first";
   return success();

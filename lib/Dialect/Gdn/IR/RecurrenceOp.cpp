@@ -19,12 +19,17 @@ double RecurrenceOp::getScaleValue() {
   return 1.0 / std::sqrt(static_cast<double>(getKeySize()));
 }
 
+/// The operand that holds the initial state.
+static StringRef stateName(RecurrenceOp op) {
+  return op.getState() ? "state" : "initial";
+}
+
 static LogicalResult verifyHeads(RecurrenceOp op) {
   for (auto [name, value] : {std::pair<StringRef, Value>{"q", op.getQ()},
                              {"k", op.getK()},
                              {"v", op.getV()},
                              {"out", op.getOut()},
-                             {"state", op.getState()}})
+                             {stateName(op), op.getInitialState()}})
     if (failed(verifyRank(op, name, value, 4)) ||
         failed(verifyFloat(op, name, value)))
       return failure();
@@ -90,8 +95,15 @@ static LogicalResult verifyGateAndBeta(RecurrenceOp op) {
   return verifyFactor(op, "write", op.getWrite(), 4, op.getValueSize(), "V");
 }
 
-// Checks that all operands have one B and one T; returns B.
-static FailureOr<int64_t> verifyBatchAndTime(RecurrenceOp op) {
+namespace {
+/// B and T, or the dynamic size.
+struct BatchAndTime {
+  int64_t batch, time;
+};
+} // namespace
+
+// Checks that all operands have one B and one T; returns them.
+static FailureOr<BatchAndTime> verifyBatchAndTime(RecurrenceOp op) {
   SmallVector<NamedDim> batch, time;
   for (auto [name, value] : {std::pair<StringRef, Value>{"q", op.getQ()},
                              {"k", op.getK()},
@@ -105,33 +117,79 @@ static FailureOr<int64_t> verifyBatchAndTime(RecurrenceOp op) {
       batch.push_back({name, value, 0});
       time.push_back({name, value, 1});
     }
-  if (failed(verifyEqualSizes(op, "T", time)))
+  FailureOr<int64_t> tokens = verifyEqualSizes(op, "T", time);
+  if (failed(tokens))
     return failure();
-  return verifyEqualSizes(op, "B", batch);
+  FailureOr<int64_t> rows = verifyEqualSizes(op, "B", batch);
+  if (failed(rows))
+    return failure();
+  return BatchAndTime{*rows, *tokens};
+}
+
+// Checks Hv and the matrix of a state, the last three dimensions of `value`.
+static LogicalResult verifyMatrices(RecurrenceOp op, StringRef name,
+                                    Value value) {
+  int64_t rows = op.isKFirst() ? op.getKeySize() : op.getValueSize();
+  int64_t cols = op.isKFirst() ? op.getValueSize() : op.getKeySize();
+  int64_t dim = rankOf(value) - 3;
+  if (failed(
+          verifyDimSize(op, name, value, dim, op.getNumValueHeads(), "Hv")) ||
+      failed(verifyDimSize(op, name, value, dim + 1, rows,
+                           op.isKFirst() ? "K (k_first)" : "V (v_first)")))
+    return failure();
+  return verifyDimSize(op, name, value, dim + 2, cols,
+                       op.isKFirst() ? "V (k_first)" : "K (v_first)");
+}
+
+static LogicalResult verifyStates(RecurrenceOp op, int64_t batch) {
+  if (op.getSlots() && failed(verifyIntegers(op, "slots", op.getSlots())))
+    return failure();
+  // The pool that slots index has any number of entries.
+  StringRef perSequence = op.getSlots() ? "slots" : stateName(op);
+  Value counted = op.getSlots() ? op.getSlots() : op.getInitialState();
+  if (failed(verifySequences(op, perSequence, counted, op.getOffsets(), batch)))
+    return failure();
+  return verifyMatrices(op, stateName(op), op.getInitialState());
+}
+
+static LogicalResult verifyCheckpoints(RecurrenceOp op, int64_t batch,
+                                       int64_t tokens) {
+  Value checkpoints = op.getCheckpoints();
+  if (!checkpoints && !op.getEvery())
+    return success();
+  if (!checkpoints || !op.getEvery())
+    return op.emitOpError("expects 'checkpoints' and 'every' together, but has "
+                          "only '")
+           << (checkpoints ? "checkpoints" : "every") << "'";
+  int64_t every = op.getCheckpointDistance();
+  if (every < 1)
+    return op.emitOpError("expects 'every' to be at least 1 token, but it is ")
+           << every;
+  if (failed(verifyRank(op, "checkpoints", checkpoints, 5)) ||
+      failed(verifyFloat(op, "checkpoints", checkpoints)))
+    return failure();
+  int64_t size = sizeOf(checkpoints, 0), count = sizeOf(checkpoints, 1);
+  if (!ShapedType::isDynamic(batch) && !ShapedType::isDynamic(size) &&
+      size != batch)
+    return verifyDimSize(op, "checkpoints", checkpoints, 0, batch, "B");
+  if (!ShapedType::isDynamic(tokens) && !ShapedType::isDynamic(count) &&
+      count != tokens / every)
+    return verifyDimSize(op, "checkpoints", checkpoints, 1, tokens / every,
+                         "T / every");
+  return verifyMatrices(op, "checkpoints", checkpoints);
 }
 
 LogicalResult RecurrenceOp::verify() {
+  if (!getState() == !getInitial())
+    return emitOpError("expects the initial state either as the destination "
+                       "'state' or as 'initial', but has ")
+           << (getState() ? "both" : "neither");
   if (failed(verifyDestinationStyle(*this)) || failed(verifyHeads(*this)) ||
       failed(verifyGateAndBeta(*this)))
     return failure();
-  FailureOr<int64_t> batch = verifyBatchAndTime(*this);
-  if (failed(batch))
-    return failure();
-  int64_t rows = isKFirst() ? getKeySize() : getValueSize();
-  int64_t cols = isKFirst() ? getValueSize() : getKeySize();
-  if (getSlots() && failed(verifyIntegers(*this, "slots", getSlots())))
-    return failure();
-  // The pool that slots index has any number of entries.
-  StringRef perSequence = getSlots() ? "slots" : "state";
-  if (failed(verifySequences(*this, perSequence,
-                             getSlots() ? getSlots() : getState(), getOffsets(),
-                             *batch)) ||
-      failed(verifyDimSize(*this, "state", getState(), 1, getNumValueHeads(),
-                           "Hv")) ||
-      failed(verifyDimSize(*this, "state", getState(), 2, rows,
-                           isKFirst() ? "K (k_first)" : "V (v_first)")) ||
-      failed(verifyDimSize(*this, "state", getState(), 3, cols,
-                           isKFirst() ? "V (k_first)" : "K (v_first)")))
+  FailureOr<BatchAndTime> sizes = verifyBatchAndTime(*this);
+  if (failed(sizes) || failed(verifyStates(*this, sizes->batch)) ||
+      failed(verifyCheckpoints(*this, sizes->batch, sizes->time)))
     return failure();
   if (auto scale = getScale())
     return verifyFinite(*this, "scale", *scale);

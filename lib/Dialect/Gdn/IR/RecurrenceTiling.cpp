@@ -31,6 +31,7 @@ struct Tile {
   Interval batch, time, keyHead, head, channel; // of q, k, v, ...
   Interval sequence;                            // of slots
   Interval entry;                               // of the state
+  Interval checkpoint;                          // times of the checkpoints
   Value offsets, slots;                         // operands of the tile, or null
 };
 
@@ -144,7 +145,7 @@ static LogicalResult resolveSlots(RecurrenceOp op, OpBuilder &b, Tile &tile) {
   if (isAllSequences(tile.sequence, op)) {
     tile.slots = op.getSlots();
     tile.entry = {b.getIndexAttr(0),
-                  tensor::getMixedSize(b, loc, op.getState(), 0)};
+                  tensor::getMixedSize(b, loc, op.getInitialState(), 0)};
     return success();
   }
   if (!isConstantIntValue(tile.sequence.size, 1))
@@ -164,6 +165,26 @@ static LogicalResult resolveSlots(RecurrenceOp op, OpBuilder &b, Tile &tile) {
           .getResult()};
   Value own = arith::MinSIOp::create(b, loc, slot, zero);
   tile.slots = tensor::FromElementsOp::create(b, loc, ValueRange{own});
+  return success();
+}
+
+/// The checkpoints of a tile: all of its rows, or those of its one sequence.
+static LogicalResult resolveCheckpoints(RecurrenceOp op, OpBuilder &b,
+                                        Tile &tile) {
+  Location loc = op.getLoc();
+  if (isAllTime(tile.time, op)) {
+    tile.checkpoint = {b.getIndexAttr(0),
+                       tensor::getMixedSize(b, loc, op.getCheckpoints(), 1)};
+    return success();
+  }
+  if (!op.getOffsets())
+    return op.emitOpError(
+        "cannot be tiled along time while it has 'checkpoints'");
+  AffineExpr count = b.getAffineDimExpr(0).floorDiv(op.getCheckpointDistance());
+  auto divided = [&](OpFoldResult tokens) {
+    return affine::makeComposedFoldedAffineApply(b, loc, count, {tokens});
+  };
+  tile.checkpoint = {divided(tile.time.offset), divided(tile.time.size)};
   return success();
 }
 
@@ -201,7 +222,8 @@ static FailureOr<Tile> resolveTile(RecurrenceOp op, OpBuilder &b,
   tile.batch = tile.entry = tile.sequence;
   if (failed(resolveKeyHeads(op, b, tile)) ||
       (op.getOffsets() && failed(resolvePacked(op, b, tile))) ||
-      (op.getSlots() && failed(resolveSlots(op, b, tile))))
+      (op.getSlots() && failed(resolveSlots(op, b, tile))) ||
+      (op.getCheckpoints() && failed(resolveCheckpoints(op, b, tile))))
     return failure();
   return tile;
 }
@@ -219,12 +241,26 @@ static SmallVector<Interval> outIntervals(const Tile &tile) {
   return {tile.batch, tile.time, tile.head, tile.channel};
 }
 
+/// The matrix of a state in the op's layout.
+static SmallVector<Interval> matrixIntervals(RecurrenceOp op, OpBuilder &b,
+                                             const Tile &tile) {
+  Interval keys = whole(b, op.getKeySize());
+  return op.isKFirst() ? SmallVector<Interval>{keys, tile.channel}
+                       : SmallVector<Interval>{tile.channel, keys};
+}
+
 static SmallVector<Interval> stateIntervals(RecurrenceOp op, OpBuilder &b,
                                             const Tile &tile) {
-  Interval keys = whole(b, op.getKeySize());
-  if (op.isKFirst())
-    return {tile.entry, tile.head, keys, tile.channel};
-  return {tile.entry, tile.head, tile.channel, keys};
+  SmallVector<Interval> intervals = {tile.entry, tile.head};
+  llvm::append_range(intervals, matrixIntervals(op, b, tile));
+  return intervals;
+}
+
+static SmallVector<Interval> checkpointIntervals(RecurrenceOp op, OpBuilder &b,
+                                                 const Tile &tile) {
+  SmallVector<Interval> intervals = {tile.batch, tile.checkpoint, tile.head};
+  llvm::append_range(intervals, matrixIntervals(op, b, tile));
+  return intervals;
 }
 
 /// Cuts `value` (null stays null) and records the slice.
@@ -276,12 +312,20 @@ RecurrenceOp::getTiledImplementation(OpBuilder &b,
   Value beta = cut(b, getBeta(), perHead, slices);
   Value erase = cut(b, getErase(), perKey, slices);
   Value write = cut(b, getWrite(), perValue, slices);
+  SmallVector<Interval> perState = stateIntervals(*this, b, *tile);
+  Value initial = cut(b, getInitial(), perState, slices);
   Value out = cut(b, getOut(), perValue, slices);
-  Value state = cut(b, getState(), stateIntervals(*this, b, *tile), slices);
+  Value state = cut(b, getState(), perState, slices);
+  Value checkpoints =
+      cut(b, getCheckpoints(), checkpointIntervals(*this, b, *tile), slices);
+  SmallVector<Type> types;
+  for (Value init : {out, state, checkpoints})
+    if (init)
+      types.push_back(init.getType());
   auto tiled = RecurrenceOp::create(
-      b, getLoc(), TypeRange{out.getType(), state.getType()}, q, k, v, gate,
-      beta, erase, write, tile->offsets, tile->slots, out, state,
-      getScaleAttr(), getStateLayoutAttr(), getScheduleAttr());
+      b, getLoc(), types, q, k, v, gate, beta, erase, write, tile->offsets,
+      tile->slots, initial, out, state, checkpoints, getScaleAttr(),
+      getEveryAttr(), getStateLayoutAttr(), getScheduleAttr());
   tiled->setDiscardableAttrs((*this)->getDiscardableAttrDictionary());
   return TilingResult{{tiled}, SmallVector<Value>(tiled->getResults()), slices};
 }
@@ -293,8 +337,11 @@ LogicalResult RecurrenceOp::getResultTilePosition(
   FailureOr<Tile> tile = resolveTile(*this, b, offsets, sizes);
   if (failed(tile))
     return failure();
-  unzip(resultNumber == 0 ? outIntervals(*tile)
-                          : stateIntervals(*this, b, *tile),
-        resultOffsets, resultSizes);
+  SmallVector<Interval> intervals = outIntervals(*tile);
+  if (resultNumber == 1 && getState())
+    intervals = stateIntervals(*this, b, *tile);
+  else if (resultNumber > 0)
+    intervals = checkpointIntervals(*this, b, *tile);
+  unzip(intervals, resultOffsets, resultSizes);
   return success();
 }

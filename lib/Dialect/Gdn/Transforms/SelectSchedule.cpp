@@ -69,12 +69,20 @@ struct SplitFootprint {
   }
 };
 
+bool hasFewTokens(RecurrenceOp op) {
+  int64_t tokens = op.getQType().getDimSize(1);
+  return !ShapedType::isDynamic(tokens) && tokens <= kMaxStepTokens;
+}
+
+/// Checkpoints that do not lie between chunks: met token by token only.
+bool hasOddCheckpoints(RecurrenceOp op) {
+  return op.getCheckpointDistance() % 16 != 0;
+}
+
 FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
                                           const GpuTarget &target) {
   MLIRContext *context = op.getContext();
-  int64_t tokens = op.getQType().getDimSize(1);
-  if (!ShapedType::isDynamic(tokens) && tokens <= kMaxStepTokens &&
-      !op.getOffsets())
+  if ((hasFewTokens(op) && !op.getOffsets()) || hasOddCheckpoints(op))
     return ScheduleAttr::get(context, Phases::Step, 16, kStepRows, 1);
 
   int64_t valueBlock =
@@ -83,7 +91,8 @@ FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
   // Copies that overlap the products are worth more than a longer chunk.
   for (int64_t stages : {2, 1})
     for (int64_t chunk = longest; chunk >= 16; chunk /= 2)
-      if (SplitFootprint(op, chunk, valueBlock, stages).fits(target))
+      if (op.getCheckpointDistance() % chunk == 0 &&
+          SplitFootprint(op, chunk, valueBlock, stages).fits(target))
         return ScheduleAttr::get(context, Phases::Split, chunk, valueBlock,
                                  stages);
   SplitFootprint least(op, 16, valueBlock, 1);
@@ -100,11 +109,11 @@ ScheduleAttr selectCpuSchedule(RecurrenceOp op) {
   // On one core the parts of a chunk that all value blocks share are computed
   // once when the block is large.
   int64_t valueBlock = std::min(op.getValueSize(), kMaxCpuValueBlock);
-  if (!ShapedType::isDynamic(tokens) && tokens <= kMaxStepTokens)
+  if (hasFewTokens(op) || hasOddCheckpoints(op))
     return ScheduleAttr::get(context, Phases::Step, 16, valueBlock, 1);
   // A longer chunk costs more work per token, a shorter one passes over the
   // state more often. Short sequences would only compute padding.
-  int64_t chunk = 32;
+  int64_t chunk = op.getCheckpointDistance() % 32 == 0 ? 32 : 16;
   if (!ShapedType::isDynamic(tokens))
     while (chunk > 16 && chunk >= 2 * tokens)
       chunk /= 2;

@@ -58,20 +58,19 @@ splitValues(RecurrenceOp op, IRRewriter &rewriter, int64_t split) {
     if (failed(tiled))
       return failure();
     parts[part] = cast<RecurrenceOp>(tiled->tiledOps.front());
-    for (int result = 0; result < 2; ++result) {
+    for (size_t result = 0; result < results.size(); ++result) {
       SmallVector<OpFoldResult> position, shape;
       if (failed(op.getResultTilePosition(rewriter, result, offsets, sizes,
                                           position, shape)))
         return failure();
-      SmallVector<OpFoldResult> strides(4, rewriter.getIndexAttr(1));
+      SmallVector<OpFoldResult> strides(shape.size(), rewriter.getIndexAttr(1));
       results[result] = tensor::InsertSliceOp::create(
           rewriter, op.getLoc(), tiled->tiledValues[result], results[result],
           position, shape, strides);
     }
     // The second part continues in the destinations of the first; slices of the
     // original ones would have to be copied.
-    op.getOutMutable().assign(results[0]);
-    op.getStateMutable().assign(results[1]);
+    op.getDpsInitsMutable().assign(results);
   }
   rewriter.replaceOp(op, results);
   return std::make_pair(parts[0], parts[1]);

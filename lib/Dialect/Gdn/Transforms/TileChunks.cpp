@@ -27,33 +27,44 @@ using namespace mlir::gdn;
 
 namespace {
 
-/// Rewrites one recurrence on a block.
+/// Rewrites one recurrence on a block. What its loop carries is a list of
+/// values: out, the state as float32 [1, 1, K, V], and checkpoints where the op
+/// has them.
 class ChunkTiler {
 public:
   ChunkTiler(RecurrenceOp op, IRRewriter &b)
-      : op(op), b(b), loc(op.getLoc()),
-        chunk(op.getSchedule()->getPhases() == Phases::Step
-                  ? 1
-                  : op.getSchedule()->getChunk()) {}
+      : op(op), b(b), loc(op.getLoc()), chunk(getChunk(op)) {}
+
+  /// Tokens from one state that the loop carries to the next.
+  static int64_t getChunk(RecurrenceOp op) {
+    ScheduleAttr schedule = *op.getSchedule();
+    return schedule.getPhases() == Phases::Step ? 1 : schedule.getChunk();
+  }
 
   void run();
 
 private:
+  enum Carried { Out, State, Checkpoints };
+
   bool carriesStoredState() {
     return op.isKFirst() && op.getStateType().getElementType().isF32();
   }
   Value loadState(Value stored);
   Value storeState(Value state, Value stored);
   Value convertState(Value from, Value to);
-  SmallVector<Value> fullChunk(Value begin, Value out, Value state);
+  SmallVector<Value> fullChunk(Value begin, ValueRange carried);
   SmallVector<Value> paddedChunk(OpFoldResult begin, OpFoldResult count,
-                                 Value out, Value state);
-  /// The whole block from the state that is stored in `stored` [1, 1, V, K].
+                                 ValueRange carried);
+  SmallVector<Value> restOfTime(OpFoldResult begin, OpFoldResult count,
+                                ValueRange carried);
+  /// The checkpoints with the state behind the chunk at `begin`, if it is one.
+  Value keepState(Value begin, Value state, Value checkpoints);
+  Value insertCheckpoint(OpFoldResult position, Value state, Value checkpoints);
+  /// The op's results on the whole block from the state in `stored` [1, 1, V,
+  /// K].
   SmallVector<Value> allTime(Value stored);
   /// The same with the state in the pool's entry that the slot names, if any.
   SmallVector<Value> allTimeInSlot();
-  SmallVector<Value> restOfTime(OpFoldResult begin, OpFoldResult count,
-                                Value out, Value state);
   /// `value` at times [begin, begin + count), or null.
   Value timeSlice(Value value, OpFoldResult begin, OpFoldResult count);
   Value insertTime(Value part, Value whole, OpFoldResult begin,
@@ -120,55 +131,108 @@ SmallVector<Value> ChunkTiler::chunkOp(function_ref<Value(Value)> cut,
   auto tile = RecurrenceOp::create(
       b, loc, TypeRange{out.getType(), state.getType()}, cut(op.getQ()),
       cut(op.getK()), cut(op.getV()), cut(op.getGate()), cut(op.getBeta()),
-      cut(op.getErase()), cut(op.getWrite()), Value(), Value(), out, state,
-      op.getScaleAttr(), layout, op.getScheduleAttr());
+      cut(op.getErase()), cut(op.getWrite()), /*offsets=*/Value(),
+      /*slots=*/Value(), /*initial=*/Value(), out, state,
+      /*checkpoints=*/Value(), op.getScaleAttr(), /*every=*/IntegerAttr(),
+      layout, op.getScheduleAttr());
   tile->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   return llvm::to_vector_of<Value>(tile->getResults());
 }
 
-SmallVector<Value> ChunkTiler::fullChunk(Value begin, Value out, Value state) {
+SmallVector<Value> ChunkTiler::fullChunk(Value begin, ValueRange carried) {
   OpFoldResult count = b.getIndexAttr(chunk);
   auto cut = [&](Value value) { return timeSlice(value, begin, count); };
-  SmallVector<Value> results = chunkOp(cut, cut(out), state);
-  return {insertTime(results[0], out, begin, count), results[1]};
+  SmallVector<Value> next = chunkOp(cut, cut(carried[Out]), carried[State]);
+  next[Out] = insertTime(next[Out], carried[Out], begin, count);
+  if (op.getCheckpoints())
+    next.push_back(keepState(begin, next[State], carried[Checkpoints]));
+  return next;
+}
+
+Value ChunkTiler::keepState(Value begin, Value state, Value checkpoints) {
+  int64_t every = op.getCheckpointDistance();
+  AffineExpr done = b.getAffineDimExpr(0) + chunk;
+  auto compute = [&](AffineExpr expr) {
+    return affine::makeComposedFoldedAffineApply(b, loc, expr,
+                                                 {OpFoldResult(begin)});
+  };
+  if (every == chunk)
+    return insertCheckpoint(compute(done.floorDiv(every) - 1), state,
+                            checkpoints);
+  Value left = getValueOrCreateConstantIndexOp(b, loc, compute(done % every));
+  Value isDue =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, left,
+                            arith::ConstantIndexOp::create(b, loc, 0));
+  auto conditional = scf::IfOp::create(b, loc, checkpoints.getType(), isDue,
+                                       /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(conditional.thenBlock());
+  scf::YieldOp::create(
+      b, loc,
+      insertCheckpoint(compute(done.floorDiv(every) - 1), state, checkpoints));
+  b.setInsertionPointToStart(conditional.elseBlock());
+  scf::YieldOp::create(b, loc, checkpoints);
+  return conditional.getResult(0);
+}
+
+Value ChunkTiler::insertCheckpoint(OpFoldResult position, Value state,
+                                   Value checkpoints) {
+  auto type = cast<RankedTensorType>(checkpoints.getType());
+  ArrayRef<int64_t> matrix = type.getShape().take_back(2);
+  SmallVector<OpFoldResult> offsets(5, b.getIndexAttr(0));
+  offsets[1] = position;
+  SmallVector<OpFoldResult> sizes =
+      getAsIndexOpFoldResult(b.getContext(), {1, 1, 1, matrix[0], matrix[1]});
+  SmallVector<OpFoldResult> strides(5, b.getIndexAttr(1));
+  auto stateType = RankedTensorType::get({1, 1, matrix[0], matrix[1]},
+                                         type.getElementType());
+  Value target = tensor::ExtractSliceOp::create(b, loc, stateType, checkpoints,
+                                                offsets, sizes, strides);
+  return tensor::InsertSliceOp::create(b, loc, convertState(state, target),
+                                       checkpoints, offsets, sizes, strides);
 }
 
 SmallVector<Value> ChunkTiler::paddedChunk(OpFoldResult begin,
-                                           OpFoldResult count, Value out,
-                                           Value state) {
+                                           OpFoldResult count,
+                                           ValueRange carried) {
+  Value out = carried[Out];
   auto type = cast<RankedTensorType>(out.getType());
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, out);
   sizes[1] = b.getIndexAttr(chunk);
   Value padded = tensor::EmptyOp::create(b, loc, sizes, type.getElementType());
-  SmallVector<Value> results = chunkOp(
-      [&](Value value) { return padTime(value, begin, count); }, padded, state);
+  SmallVector<Value> results =
+      chunkOp([&](Value value) { return padTime(value, begin, count); }, padded,
+              carried[State]);
   Value copied = linalg::CopyOp::create(
                      b, loc, timeSlice(results[0], b.getIndexAttr(0), count),
                      timeSlice(out, begin, count))
                      .getResult(0);
-  return {insertTime(copied, out, begin, count), results[1]};
+  SmallVector<Value> next(carried);
+  next[Out] = insertTime(copied, out, begin, count);
+  next[State] = results[1];
+  return next;
 }
 
+// No checkpoint lies in less than a chunk.
 SmallVector<Value> ChunkTiler::restOfTime(OpFoldResult begin,
-                                          OpFoldResult count, Value out,
-                                          Value state) {
+                                          OpFoldResult count,
+                                          ValueRange carried) {
   if (std::optional<int64_t> size = getConstantIntValue(count)) {
     if (*size == 0)
-      return {out, state};
-    return paddedChunk(begin, count, out, state);
+      return SmallVector<Value>(carried);
+    return paddedChunk(begin, count, carried);
   }
   Value zero = arith::ConstantIndexOp::create(b, loc, 0);
   Value isLeft = arith::CmpIOp::create(
       b, loc, arith::CmpIPredicate::sgt,
       getValueOrCreateConstantIndexOp(b, loc, count), zero);
-  auto conditional = scf::IfOp::create(
-      b, loc, TypeRange{out.getType(), state.getType()}, isLeft,
-      /*withElseRegion=*/true);
+  auto conditional = scf::IfOp::create(b, loc, carried.getTypes(), isLeft,
+                                       /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(conditional.thenBlock());
-  scf::YieldOp::create(b, loc, paddedChunk(begin, count, out, state));
+  scf::YieldOp::create(b, loc, paddedChunk(begin, count, carried));
   b.setInsertionPointToStart(conditional.elseBlock());
-  scf::YieldOp::create(b, loc, ValueRange{out, state});
+  scf::YieldOp::create(b, loc, carried);
   return llvm::to_vector_of<Value>(conditional.getResults());
 }
 
@@ -216,22 +280,25 @@ SmallVector<Value> ChunkTiler::allTime(Value stored) {
       b, loc, d0.floorDiv(chunk) * chunk, {time});
   OpFoldResult rest =
       affine::makeComposedFoldedAffineApply(b, loc, d0 % chunk, {time});
-  auto loop =
-      scf::ForOp::create(b, loc, arith::ConstantIndexOp::create(b, loc, 0),
-                         getValueOrCreateConstantIndexOp(b, loc, full),
-                         arith::ConstantIndexOp::create(b, loc, chunk),
-                         ValueRange{op.getOut(), loadState(stored)});
+  SmallVector<Value> carried = {op.getOut(), loadState(stored)};
+  if (op.getCheckpoints())
+    carried.push_back(op.getCheckpoints());
+  auto loop = scf::ForOp::create(
+      b, loc, arith::ConstantIndexOp::create(b, loc, 0),
+      getValueOrCreateConstantIndexOp(b, loc, full),
+      arith::ConstantIndexOp::create(b, loc, chunk), carried);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    scf::YieldOp::create(b, loc,
-                         fullChunk(loop.getInductionVar(),
-                                   loop.getRegionIterArg(0),
-                                   loop.getRegionIterArg(1)));
+    scf::YieldOp::create(
+        b, loc, fullChunk(loop.getInductionVar(), loop.getRegionIterArgs()));
   }
-  SmallVector<Value> results =
-      restOfTime(full, rest, loop.getResult(0), loop.getResult(1));
-  return {results[0], storeState(results[1], stored)};
+  SmallVector<Value> results = restOfTime(full, rest, loop.getResults());
+  if (op.getState())
+    results[State] = storeState(results[State], stored);
+  else
+    results.erase(results.begin() + State);
+  return results;
 }
 
 SmallVector<Value> ChunkTiler::allTimeInSlot() {
@@ -241,12 +308,11 @@ SmallVector<Value> ChunkTiler::allTimeInSlot() {
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(slot.getType()));
   Value isLive =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, slot, zero);
-  Value out = op.getOut(), pool = op.getState();
-  auto conditional =
-      scf::IfOp::create(b, loc, TypeRange{out.getType(), pool.getType()},
-                        isLive, /*withElseRegion=*/true);
+  auto conditional = scf::IfOp::create(b, loc, op->getResultTypes(), isLive,
+                                       /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(conditional.thenBlock());
+  Value pool = op.getInitialState();
   auto poolType = cast<RankedTensorType>(pool.getType());
   SmallVector<int64_t> shape(poolType.getShape());
   shape[0] = 1;
@@ -260,20 +326,24 @@ SmallVector<Value> ChunkTiler::allTimeInSlot() {
       b, loc, RankedTensorType::get(shape, poolType.getElementType()), pool,
       offsets, sizes, strides);
   SmallVector<Value> results = allTime(stored);
-  results[1] = tensor::InsertSliceOp::create(b, loc, results[1], pool, offsets,
-                                             sizes, strides);
+  if (op.getState())
+    results[State] = tensor::InsertSliceOp::create(b, loc, results[State], pool,
+                                                   offsets, sizes, strides);
   scf::YieldOp::create(b, loc, results);
   b.setInsertionPointToStart(conditional.elseBlock());
+  Value out = op.getOut();
   Type element = cast<RankedTensorType>(out.getType()).getElementType();
   Value nothing = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
-  Value zeros = linalg::FillOp::create(b, loc, nothing, out).getResult(0);
-  scf::YieldOp::create(b, loc, ValueRange{zeros, pool});
+  SmallVector<Value> unchanged(op.getDpsInits());
+  unchanged[Out] = linalg::FillOp::create(b, loc, nothing, out).getResult(0);
+  scf::YieldOp::create(b, loc, unchanged);
   return llvm::to_vector_of<Value>(conditional.getResults());
 }
 
 void ChunkTiler::run() {
   b.setInsertionPoint(op);
-  b.replaceOp(op, op.getSlots() ? allTimeInSlot() : allTime(op.getState()));
+  b.replaceOp(op,
+              op.getSlots() ? allTimeInSlot() : allTime(op.getInitialState()));
 }
 
 static LogicalResult verifyIsBlock(RecurrenceOp op) {
@@ -288,6 +358,11 @@ static LogicalResult verifyIsBlock(RecurrenceOp op) {
                           "Hv = 1, no offsets), but q is ")
            << op.getQ().getType() << " and v is " << op.getV().getType()
            << ": run gdn-tile-blocks first";
+  int64_t chunk = ChunkTiler::getChunk(op);
+  if (op.getCheckpoints() && op.getCheckpointDistance() % chunk != 0)
+    return op.emitOpError("stores a checkpoint every ")
+           << op.getCheckpointDistance()
+           << " tokens, no multiple of its chunks of " << chunk;
   return success();
 }
 

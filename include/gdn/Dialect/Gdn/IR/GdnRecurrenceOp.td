@@ -49,8 +49,10 @@ def Gdn_RecurrenceOp : Gdn_Op<"recurrence", [
     | erase, write | [B, T, Hv, K], [B, T, Hv, V] | f32 or as q | both or none, not together with beta |
     | offsets | [N + 1] | i32 or i64 | cumulative sequence starts (cu_seqlens) of N sequences packed in one row: B = 1, offsets[0] = 0, offsets[N] = T, not decreasing |
     | slots | [N] | i32 or i64 | entry of the state that each sequence has; without it sequence n has entry n |
+    | initial | as state | as state | initial state that stays as it is, in place of the destination `state` |
     | out | [B, T, Hv, V] | as q | destination of o |
     | state | [N, Hv, V, K] or [N, Hv, K, V] (`state_layout`), with slots [S, ...] | f32, bf16 or f16 | initial state in, final state out; N = B without offsets |
+    | checkpoints | [B, floor(T / every), Hv, V, K] or [..., K, V] | f32, bf16 or f16 | destination of the states after every `every` tokens |
 
     Any K, V, T; B, T and N may be dynamic, the other sizes are static. `scale`
     is K^-1/2 when absent. An empty sequence is legal: its final state is its
@@ -67,7 +69,23 @@ def Gdn_RecurrenceOp : Gdn_Op<"recurrence", [
     or above, and a slot of S or above, are undefined behaviour: the op cannot
     see them, callers and `Kernel(..., validate=True)` of the Python package can.
 
-    On memrefs the two destinations are different buffers that overlap no input.
+    Where the states go is two independent choices. With `initial` in place of the
+    destination `state` nothing is updated: a verify step that may have to take
+    tokens back, or a prefill whose final state nobody needs. With `checkpoints`
+    and the attribute `every` the states inside the sequence are kept as well:
+
+    ```
+    checkpoints[b, j] = S after the first (j + 1) * every tokens           without offsets
+    checkpoints[0, offsets[n] / every + j] = the same of sequence n        with offsets; / rounds down
+    ```
+
+    for all j with (j + 1) * every at most the number of tokens of the sequence.
+    `every = 1` gives the state after each token, of which a server commits the
+    one behind the last accepted token. Elements of `checkpoints` that belong to
+    no such j, or to a sequence without a state, keep their values. Each is
+    rounded to its element type once; the recurrence goes on with the float32 state.
+
+    On memrefs the destinations are different buffers that overlap no input.
 
     "No initial state" is an initial state of zeros (`arith.constant`,
     `linalg.fill` or `tensor.splat` of 0): the op has no second form for it, and
@@ -80,7 +98,8 @@ def Gdn_RecurrenceOp : Gdn_Op<"recurrence", [
     be tiled in order only). With offsets, a tile of one sequence reads the time
     slice [offsets[n], offsets[n + 1]) and has no offsets itself. With slots, a
     tile of one sequence has a pool of its own: entry slots[n] with slot 0, or no
-    entry with slot -1, so that tiles write disjoint parts. A tile of value
+    entry with slot -1, so that tiles write disjoint parts. With checkpoints,
+    time is not tiled through the interface. A tile of value
     heads lies within one group of key heads or covers whole groups.
 
     Decomposition: the op on one block (B = Hqk = Hv = 1) and one chunk (T static)
@@ -106,8 +125,11 @@ def Gdn_RecurrenceOp : Gdn_Op<"recurrence", [
     Optional<Gdn_Shaped>:$gate, Optional<Gdn_Shaped>:$beta,
     Optional<Gdn_Shaped>:$erase, Optional<Gdn_Shaped>:$write,
     Optional<Gdn_Shaped>:$offsets, Optional<Gdn_Shaped>:$slots,
-    Gdn_Shaped:$out, Gdn_Shaped:$state,
+    Optional<Gdn_Shaped>:$initial,
+    Gdn_Shaped:$out, Optional<Gdn_Shaped>:$state,
+    Optional<Gdn_Shaped>:$checkpoints,
     OptionalAttr<F64Attr>:$scale,
+    OptionalAttr<I64Attr>:$every,
     DefaultValuedAttr<Gdn_StateLayoutAttr, "::mlir::gdn::StateLayout::VFirst">:$state_layout,
     OptionalAttr<Gdn_ScheduleAttr>:$schedule);
   let results = (outs Variadic<AnyRankedTensor>:$results);
@@ -119,17 +141,25 @@ def Gdn_RecurrenceOp : Gdn_Op<"recurrence", [
     (`write` `(` $write^ `:` type($write) `)`)?
     (`offsets` `(` $offsets^ `:` type($offsets) `)`)?
     (`slots` `(` $slots^ `:` type($slots) `)`)?
-    `outs` `(` $out `,` $state `:` type($out) `,` type($state) `)`
+    (`initial` `(` $initial^ `:` type($initial) `)`)?
+    `outs` `(` $out (`,` $state^)? `:` type($out) (`,` type($state)^)? `)`
+    (`checkpoints` `(` $checkpoints^ `:` type($checkpoints) `)`)?
     attr-dict (`->` type($results)^)?
   }];
   let hasCanonicalizer = 1;
   let extraClassDeclaration = baseDeclaration # [{
     MutableOperandRange getDpsInitsMutable() {
-      return MutableOperandRange(*this, getNumOperands() - 2, 2);
+      // Behind the inputs: out, then state and checkpoints where they are.
+      unsigned first = getOutMutable().getOperandNumber();
+      return MutableOperandRange(*this, first, getNumOperands() - first);
     }
+    /// The initial state: of the destination, or the one that is only read.
+    Value getInitialState() { return getState() ? getState() : getInitial(); }
     ShapedType getQType() { return cast<ShapedType>(getQ().getType()); }
     ShapedType getVType() { return cast<ShapedType>(getV().getType()); }
-    ShapedType getStateType() { return cast<ShapedType>(getState().getType()); }
+    ShapedType getStateType() {
+      return cast<ShapedType>(getInitialState().getType());
+    }
     /// N, or the dynamic size.
     int64_t getNumSequences() {
       return getSlots() ? cast<ShapedType>(getSlots().getType()).getDimSize(0)
@@ -142,6 +172,8 @@ def Gdn_RecurrenceOp : Gdn_Op<"recurrence", [
     int64_t getValueSize() { return getVType().getDimSize(3); }
     /// Value heads per key head.
     int64_t getGroupSize() { return getNumValueHeads() / getNumKeyHeads(); }
+    /// Tokens from one checkpoint to the next; 0 without checkpoints.
+    int64_t getCheckpointDistance() { return getEvery().value_or(0); }
     bool isKFirst() { return getStateLayout() == StateLayout::KFirst; }
     /// True if the state is corrected by the delta rule (beta, or erase and write).
     bool isDelta() { return getBeta() || getErase(); }
