@@ -51,4 +51,6 @@ void mlir::gdn::buildOverlapPipeline(OpPassManager &pm,
     return;
   // Behind the barriers, which products must not cross.
   functions.addPass(gdn_tile::createGdnTileOverlapProductsPass());
+  // Last: the other passes need not know of maps.
+  pm.addPass(gdn_tile::createGdnTileFormTensorMapsPass());
 }

@@ -32,9 +32,10 @@ from .manifest import Plan
 ALIGNMENT = 16
 _MAX_GRID = 2**31 - 1
 _DEFAULT_SHARED = 48 * 1024
-# Of a tensor map: a size fits 32 bits. Of a kernel: that many maps of earlier calls are kept.
+# A size of a tensor map fits 32 bits.
 _MAX_MAP_SIZE = 2**32
-_KEPT_MAPS = 256
+# What a kernel keeps of earlier calls: an allocator hands out the same few addresses again.
+_KEPT_CALLS, _KEPT_MAPS = 16, 256
 
 
 def device_target(device=None, driver=None):
@@ -70,7 +71,7 @@ class Kernel:
         self._modules = {}
         self._workspaces = {}
         self._maps = {}
-        self._last = (None, None)
+        self._prepared = {}
         self._lock = threading.Lock()
 
     @property
@@ -96,10 +97,11 @@ class Kernel:
             if validate:
                 self._validate(call)
             fresh = self._complete(call, workspaces)
-            key, launches = self._last
-            if key != call.key():
+            key = call.key()
+            launches = self._prepared.get(key)
+            if launches is None:
                 launches = self._prepare(call)
-                self._last = (call.key(), launches)
+                _keep(self._prepared, key, launches, _KEPT_CALLS)
             for arguments in launches:
                 self._driver.launch(*arguments)
         return self._results(call, fresh)
@@ -121,7 +123,7 @@ class Kernel:
         with self._lock:
             self._workspaces.clear()
             self._maps.clear()
-            self._last = (None, None)
+            self._prepared.clear()
             for device, (module, _) in self._modules.items():
                 with self._driver.on(device):
                     self._driver.unload(module)
@@ -326,14 +328,10 @@ class Kernel:
             raise ValueError(f"{about} has a size of {max(sizes)}; {launch.kernel} takes at most {_MAX_MAP_SIZE}")
         pointer = self._value(memory, call, launch)
         key = layout, pointer, sizes
-        with self._lock:
-            found = self._maps.pop(key, None)
+        found = self._maps.pop(key, None)
         if found is None:
             found = self._driver.encode_tensor_map(layout, pointer, sizes, f"{about} of {self.name}")
-        with self._lock:
-            while len(self._maps) >= _KEPT_MAPS:
-                del self._maps[next(iter(self._maps))]
-            self._maps[key] = found
+        _keep(self._maps, key, found, _KEPT_MAPS)
         return found
 
     def _results(self, call, fresh):
@@ -341,6 +339,15 @@ class Kernel:
         if len(results) < 2:
             return results[0] if results else None
         return results
+
+
+def _keep(entries, key, value, count):
+    """Adds to a dictionary of the `count` newest entries."""
+    if len(entries) >= count:
+        # Another thread may be doing the same.
+        for old in list(entries)[: len(entries) - count + 1]:
+            entries.pop(old, None)
+    entries[key] = value
 
 
 class _Call:
@@ -351,7 +358,8 @@ class _Call:
         self.views, self.shapes, self.buffers = [], [], []
 
     def key(self):
-        return self.device, self.stream, [v.pointer for v in self.views], self.shapes, self.buffers
+        pointers = tuple([v.pointer for v in self.views])
+        return self.device, self.stream, pointers, tuple(self.shapes), tuple(self.buffers)
 
 
 class _Parameters:

@@ -218,6 +218,24 @@ def test_same_call_again_reads_the_new_contents(fake):
     assert fake.launches[4][6][0] == other["q"].pointer
 
 
+def test_calls_in_turn_are_prepared_once(fake, monkeypatch):
+    monkeypatch.setattr(launch, "_KEPT_CALLS", 2)
+    call = kernel(fake, results=[{"argument": 3}])
+    prepared = []
+    prepare = call._prepare
+    monkeypatch.setattr(call, "_prepare", lambda arguments: prepared.append(1) or prepare(arguments))
+    first, second, third = arguments(fake), arguments(fake), arguments(fake)
+    for values in (first, second, first, second):
+        call(**values)
+    assert len(prepared) == 2
+    assert [launched[-1][0] for launched in fake.launches[::2]] == [x["q"].pointer for x in (first, second)] * 2
+    for values in (third, second, first):
+        call(**values)
+    # The third put out the first, which was prepared longest ago.
+    assert len(prepared) == 4
+    assert len(call._prepared) == 2
+
+
 def test_device_of_the_arguments(fake):
     k = kernel(fake)
     k(**arguments(fake, device=1))

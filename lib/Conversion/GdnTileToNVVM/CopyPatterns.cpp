@@ -304,7 +304,7 @@ struct CopyInPattern : TilePattern<CopyInOp> {
           [&] {
             getCopy(e, op, adaptor).emitIn(isAsync, /*inLoop=*/true);
             if (op.getSlot())
-              finish(e);
+              finish(e, op);
           });
     } else {
       getCopy(e, op, adaptor).emitIn(isAsync);
@@ -347,12 +347,14 @@ private:
     return BulkCopy(e, threads, source, tile, layout.getBytes());
   }
 
-  /// A warp may arrive for all of its lanes at once behind it, and products
-  /// read what they have copied.
-  static void finish(Emitter &e) {
+  /// One lane of a warp may arrive for all behind it, and products read what
+  /// they have copied. A barrier of warps orders that too, but racecheck takes
+  /// it for none where copies are asynchronous.
+  void finish(Emitter &e, CopyInOp op) const {
     NVVM::CpAsyncCommitGroupOp::create(e.builder, e.loc);
     NVVM::CpAsyncWaitGroupOp::create(e.builder, e.loc, 0);
     e.proxyFence();
+    kernel.emitBarrier(e, op);
   }
 };
 

@@ -151,6 +151,10 @@ def runs():
         cases[f"pool_{name}"] = Recurrence(
             "gated_delta", 3, tokens, 1, 2, 64, 32, dynamic=tokens > 8, slots=(3, -1, 0), pool=4
         )
+    # Tiles that the copy engine moves, whole and partial ones.
+    for model in ("linear", "gla", "gated_delta", "gdn2"):
+        cases[f"{model}_wide"] = Recurrence(model, 2, 150, 1, 2, 64, 128)
+    cases["wide_packed"] = Recurrence("gated_delta", 1, 200, 1, 2, 128, 128, starts=(0, 0, 5, 70, 134, 134, 200))
     cases["wide"] = Recurrence("gated_delta", 1, 70, 1, 1, 128, 128, dtype="f16")
     cases["odd_sizes"] = Recurrence("gated_delta", 1, 33, 1, 1, 60, 20)
     cases.update(layer=Layer(), conv=Conv(), norm=Norm())

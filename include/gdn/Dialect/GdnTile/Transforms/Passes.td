@@ -37,6 +37,36 @@ def GdnTileBatchCopiesPass
   let dependentDialects = ["::mlir::gdn_tile::GdnTileDialect"];
 }
 
+def GdnTileFormTensorMapsPass
+    : Pass<"gdn-tile-form-tensor-maps", "::mlir::ModuleOp"> {
+  let summary = "let the copy engine (TMA) move the tiles of rings";
+  let description = [{
+    Before: tile programs with roles, and their launches. After: copies that fill the slot
+    of a ring, and copies to global memory inside of a role, name a tensor map if one
+    describes them. Each map is an argument of the tile program, and each launch makes it
+    from the memref that it passes. Functions without roles stay as they are.
+
+    A copy qualifies if its memref is an argument of the tile program,
+    `!gdn_tile.tensor_map` takes its types and dims, and its tile may be valid as a
+    whole. Copies with the same memref, dims and tile share a map. Other copies
+    stay copies of the role's threads.
+
+    ```mlir
+    gdn_tile.copy_in %k[%i, %h, %c0] dims [0, 2] to %tile signal(%slot) : ...
+    gdn_tile.launch @scan grid(%n) (%x : memref<?x16x128xbf16>)
+    ```
+
+    becomes
+
+    ```mlir
+    gdn_tile.copy_in %k[%i, %h, %c0] dims [0, 2] to %tile map(%map : !gdn_tile.tensor_map<...>) signal(%slot) : ...
+    %map = gdn_tile.make_tensor_map %x : !gdn_tile.tensor_map<memref<?x16x128xbf16>, dims = [0, 2], box = [64, 128]>
+    gdn_tile.launch @scan grid(%n) (%x, %map : memref<?x16x128xbf16>, !gdn_tile.tensor_map<...>)
+    ```
+  }];
+  let dependentDialects = ["::mlir::gdn_tile::GdnTileDialect"];
+}
+
 def GdnTileInsertBarriersPass
     : Pass<"gdn-tile-insert-barriers", "::mlir::func::FuncOp"> {
   let summary = "insert the barriers that shared memory needs";
