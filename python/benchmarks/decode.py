@@ -10,15 +10,14 @@ fastest kernel here that reads and writes the same slots and does nothing else. 
 """
 
 import argparse
-import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-os.environ.setdefault("FLA_FLASH_QLA", "0")
 PYTHON = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PYTHON), str(PYTHON / "tests"), str(PYTHON / "benchmarks")]
 
+import peers  # noqa: E402
 import timing  # noqa: E402
 import workloads  # noqa: E402
 from timing import Unsupported  # noqa: E402
@@ -114,10 +113,8 @@ class Gdn:
     name = "gdn"
 
     def __init__(self, step, sizes, slots):
-        import gdn
-
         self.slots = slots
-        self.kernel = gdn.load(self.text(step, sizes, slots))
+        self.kernel = peers.kernel(self.text(step, sizes, slots))
 
     @staticmethod
     def text(step, sizes, slots):
@@ -269,28 +266,12 @@ def measure(step, names, sizes, slots, log=print):
     running, rows = timing.sides(candidates, sets, log)
     copy = copy_side(sets)
     timing.measure([*running, copy])
-    wanted = [expected(sets[0]), expected(sets[-1])]
-    for side in running:
-        rows[side.name] = timing.verdict(side, side.errors(wanted), LIMITS)
-        if not rows[side.name]["correct"]:
-            log(f"  WRONG: {side.name}: o {rows[side.name]['error_o']:.1e}, state {rows[side.name]['error_state']:.1e}")
+    timing.judge(running, rows, lambda: [expected(sets[0]), expected(sets[-1])], LIMITS, log)
     rows[COPY] = dict(copy.summary(), correct=True, kernel=copy.implementation.name)
-    del running, copy, sets, wanted
-    timing.release()
     return {
         "work": step.name, "heads": step.heads, "B": step.B, "T": step.T, "state": step.state,
         "state_bytes": step.state_bytes(), "sets": step.sets(), "sides": rows,
     }  # fmt: skip
-
-
-def compile_only(rows, options):
-    from gdn import compile as compiler
-
-    texts = dict.fromkeys(Gdn.text(step, options.sizes, options.slots) for step in rows)
-    for text in texts:
-        compiler.compile(text, options.target).save(options.compile_only)
-    print(f"{len(texts)} kernels in {options.compile_only}")
-    return 0
 
 
 def main():
@@ -305,22 +286,30 @@ def main():
     parser.add_argument("--peers", nargs="*", choices=PEERS, default=list(PEERS))
     parser.add_argument("--sizes", choices=("static", "dynamic"), default="dynamic", help="B and S of gdn's kernels")
     parser.add_argument("--slots", action=argparse.BooleanOptionalAction, default=True, help="gdn through slots")
-    parser.add_argument("--seconds", type=float, default=1e9, help="start no row after this time")
+    parser.add_argument("--seconds", type=float, default=1e9, help="start no row that long after the start")
+    parser.add_argument("--after", metavar="FILE", help="measure when this file exists")
     parser.add_argument("--compile-only", metavar="DIR", help="save gdn's kernels for GDN_PRECOMPILED; needs no GPU")
     parser.add_argument("--target", default="sm_90a", help="for --compile-only")
     options = parser.parse_args()
     rows = steps(options.batch, options.tokens, options.states, options.heads)
+    texts = list(dict.fromkeys(Gdn.text(step, options.sizes, options.slots) for step in rows))
     if options.compile_only:
-        return compile_only(rows, options)
+        return 1 if peers.save(texts, options.compile_only, options.target) else 0
     facts = report.machine()
     facts.update(sizes=options.sizes, slots=options.slots)
+    peers.preload(texts, modules=("fla.ops.gated_delta_rule", "flashinfer.gdn_decode"))
+    timing.wait_for(options.after)
+    timing.calm()
     log = report.Log(options.output, "decode", facts)
-    for step in rows:
-        if log.seconds() > options.seconds:
-            print(f"no time left for {len(rows) - len(log.rows)} rows", flush=True)
-            break
-        log.add(measure(step, options.peers, options.sizes, options.slots, log.note))
-    log.finish(report.decode_table(facts, log.rows), report.decode_chart(facts, log.rows))
+    try:
+        for step in rows:
+            if timing.since_start() > options.seconds:
+                print(f"no time left for {len(rows) - len(log.rows)} rows", flush=True)
+                break
+            log.add(measure(step, options.peers, options.sizes, options.slots, log.note))
+            timing.release()
+    finally:
+        log.finish(report.decode_table(facts, log.rows), report.decode_chart(facts, log.rows))
     return 0 if all(side.get("correct", True) for row in log.rows for side in row["sides"].values()) else 1
 
 

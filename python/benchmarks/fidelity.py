@@ -17,7 +17,7 @@ from pathlib import Path
 PYTHON = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PYTHON), str(PYTHON / "tests"), str(PYTHON / "benchmarks")]
 
-import peers  # noqa: E402, F401  (sets FLA's variables)
+import peers  # noqa: E402
 import workloads  # noqa: E402
 
 T, HQK, HV, K, V = 512, 4, 8, 128, 128
@@ -89,21 +89,19 @@ def family_inputs(change, seed, device="cuda"):
 # --- implementations --------------------------------------------------------------
 
 
-def text(schedule=None):
+def text():
     """One kernel for all families."""
     from gdn import build
 
-    return build.recurrence(1, T, HQK, HV, K, V, gate="head", beta=True, schedule=schedule)
+    return build.recurrence(1, T, HQK, HV, K, V, gate="head", beta=True)
 
 
-def run_gdn(x, schedule=None):
+def run_gdn(x):
     import torch
-
-    import gdn
 
     o, state = torch.full_like(x["v"], float("nan")), x["state"].clone()
     names = ("q", "k", "v", "gate", "beta")
-    return gdn.load(text(schedule))(**{name: x[name] for name in names}, o=o, state=state)
+    return peers.kernel(text())(**{name: x[name] for name in names}, o=o, state=state)
 
 
 def run_fla(x):
@@ -162,19 +160,11 @@ def table(facts, families, identities):
     return "\n".join(lines)
 
 
-def compile_only(options):
+def kernel_texts(schedules):
     import identities
-    from gdn import compile as compiler
 
-    texts = [text(*words) for words in ([], *([s] for s in options.schedules if s != "default"))]
-    for schedule in options.schedules:
-        texts += identities.kernels(None if schedule == "default" else schedule).values()
-    for source in dict.fromkeys(texts):
-        try:
-            compiler.compile(source, options.target).save(options.compile_only)
-        except compiler.CompileError as reason:
-            print(reason)
-    return 0
+    forms = [None if schedule == "default" else schedule for schedule in schedules]
+    return [text(), *(source for schedule in forms for source in identities.kernels(schedule).values())]
 
 
 def main():
@@ -194,7 +184,7 @@ def main():
     parser.add_argument("--target", default="sm_90a", help="for --compile-only")
     options = parser.parse_args()
     if options.compile_only:
-        return compile_only(options)
+        return 1 if peers.save(kernel_texts(options.schedules), options.compile_only, options.target) else 0
     facts = report.machine()
     implementations = {"gdn": run_gdn}
     if not options.no_fla:

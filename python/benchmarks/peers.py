@@ -35,17 +35,69 @@ def prepare(cell, x, shared):
 SIZES = ("dynamic", "static")
 
 
+_kernels = {}
+
+
+def kernel(text):
+    """gdn's kernel of a text, loaded once in this process."""
+    import gdn
+
+    if text not in _kernels:
+        _kernels[text] = gdn.load(text)
+    return _kernels[text]
+
+
+def save(texts, folder, target, threads=2):
+    """Compiles kernels into a folder for GDN_PRECOMPILED; those that are refused are named. Returns how many are."""
+    import concurrent.futures
+
+    from gdn import compile as compiler
+
+    def one(text):
+        try:
+            compiler.compile(text, target).save(folder)
+        except compiler.CompileError as reason:
+            return str(reason)
+        return None
+
+    texts = list(dict.fromkeys(texts))
+    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+        refused = [reason for reason in pool.map(one, texts) if reason]
+    for reason in refused:
+        print(reason)
+    print(f"{len(texts) - len(refused)} of {len(texts)} kernel sets in {folder}")
+    return len(refused)
+
+
+MODULES = ("fla.ops.gated_delta_rule", "flash_qla", "flashinfer.gdn_prefill")
+
+
+def preload(texts, threads=14, modules=MODULES):
+    """The driver compiles the PTX of many kernels side by side; imports the libraries meanwhile."""
+    import concurrent.futures
+    import contextlib
+    import importlib
+
+    def load(text):
+        with contextlib.suppress(Exception):  # it fails again, and is reported, in its cell
+            kernel(text).preload(0)
+
+    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+        pool.map(load, texts)
+        for module in modules:
+            with contextlib.suppress(Exception):
+                importlib.import_module(module)
+
+
 class Gdn:
     """With T and the number of sequences open ("dynamic", as gdn's functions call it) or compiled in ("static")."""
 
     def __init__(self, cell, sizes, name="gdn", schedule=None):
-        import gdn
-
         self.name = name
         self.packed = cell.N > 1
         self.names = ["q", "k", "v", "beta"]
         self.names += ["a", "A_log", "dt_bias"] if cell.gates == workloads.LAYER else ["gate"]
-        self.kernel = gdn.load(self.text(cell, sizes, schedule))
+        self.kernel = kernel(self.text(cell, sizes, schedule))
 
     @staticmethod
     def text(cell, sizes, schedule=None):

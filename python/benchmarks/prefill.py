@@ -46,13 +46,7 @@ def measure(cell, names, sizes, log=print):
     candidates += [(name, lambda make=make: make(cell)) for name, make in peers.PEERS.items() if name in names]
     running, rows = timing.sides(candidates, sets, log)
     timing.measure(running)
-    expected = [oracle(cell, x) for x in (sets[0], sets[-1])]
-    for side in running:
-        rows[side.name] = timing.verdict(side, side.errors(expected), LIMITS)
-        if not rows[side.name]["correct"]:
-            log(f"  WRONG: {side.name}: o {rows[side.name]['error_o']:.1e}, state {rows[side.name]['error_state']:.1e}")
-    del running, sets, expected
-    timing.release()
+    timing.judge(running, rows, lambda: [oracle(cell, x) for x in (sets[0], sets[-1])], LIMITS, log)
     return {
         "heads": cell.heads,
         "shape": cell.shape,
@@ -83,14 +77,20 @@ def warm_tasks(rows, names):
     return list(dict.fromkeys(tasks))
 
 
-def compile_only(rows, options):
-    from gdn import compile as compiler
+def trace(rows, log):
+    """FlashQLA's host side builds its kernels anew in each process, half a second for each, also from a warm cache."""
+    import torch
 
-    texts = dict.fromkeys(peers.Gdn.text(cell, form) for cell in rows for form in options.sizes)
-    for text in texts:
-        compiler.compile(text, options.target).save(options.compile_only)
-    print(f"{len(texts)} kernel sets in {options.compile_only}")
-    return 0
+    for name, heads, K, V, shape, gates in warm_tasks(rows, ["FlashQLA"]):
+        try:
+            cell = workloads.Cell(heads, shape, workloads.SHAPES[shape], K, V, gates)
+            x = peers.prepare(cell, workloads.inputs(cell, 0), {})
+            with torch.no_grad(), warm.alone():
+                peers.PEERS[name](cell).call(x, {})
+                torch.cuda.synchronize()
+        except Exception as error:
+            log(f"  {name} {cell.name}: {type(error).__name__}: {str(error)[:300]}")
+            return
 
 
 def arguments():
@@ -105,9 +105,11 @@ def arguments():
     )
     parser.add_argument("--warm", type=int, default=0, metavar="PROCESSES", help="compile the libraries' kernels first")
     parser.add_argument("--warm-peers", nargs="+", choices=("FLA", "FlashQLA"), default=["FLA", "FlashQLA"])
+    parser.add_argument("--warm-gates", nargs="+", choices=workloads.GATES, default=list(workloads.GATES))
     parser.add_argument("--warm-only", action="store_true", help="and end then")
     parser.add_argument("--warm-seconds", type=float, default=600)
-    parser.add_argument("--seconds", type=float, default=1e9, help="start no cell after this time")
+    parser.add_argument("--seconds", type=float, default=1e9, help="start no cell that long after the start")
+    parser.add_argument("--after", metavar="FILE", help="measure when this file exists")
     parser.add_argument("--compile-only", metavar="DIR", help="save gdn's kernels for GDN_PRECOMPILED; needs no GPU")
     parser.add_argument("--target", default="sm_90a", help="for --compile-only")
     return parser.parse_args()
@@ -118,21 +120,34 @@ def main():
 
     options = arguments()
     rows = workloads.cells(options.heads, options.shapes, options.gates)
+    texts = list(dict.fromkeys(peers.Gdn.text(cell, form) for cell in rows for form in options.sizes))
     if options.compile_only:
-        return compile_only(rows, options)
+        return 1 if peers.save(texts, options.compile_only, options.target) else 0
     facts = report.machine()
     facts["sizes"] = " ".join(options.sizes)
-    if options.warm:
-        facts["warm"] = warm.run(warm_tasks(rows, options.warm_peers), options.warm, options.warm_seconds)
-        if options.warm_only:
-            return 0
+    cold = [cell for cell in rows if cell.gates in options.warm_gates]
+    tasks = warm_tasks(cold, options.warm_peers) if options.warm else []
+
+    def meanwhile():
+        peers.preload(texts)
+        if "FlashQLA" in options.peers:
+            trace(rows, log=print)
+
+    facts["warm"] = warm.run(tasks, options.warm, options.warm_seconds, meanwhile=meanwhile)
+    if options.warm_only:
+        return 0
+    timing.wait_for(options.after)
+    timing.calm()
     log = report.Log(options.output, "prefill", facts)
-    for cell in rows:
-        if log.seconds() > options.seconds:
-            print(f"no time left for {len(rows) - len(log.rows)} cells", flush=True)
-            break
-        log.add(measure(cell, options.peers, options.sizes, log.note))
-    log.finish(report.prefill_table(facts, log.rows), report.prefill_chart(facts, log.rows))
+    try:
+        for cell in rows:
+            if timing.since_start() > options.seconds:
+                print(f"no time left for {len(rows) - len(log.rows)} cells", flush=True)
+                break
+            log.add(measure(cell, options.peers, options.sizes, log.note))
+            timing.release()
+    finally:
+        log.finish(report.prefill_table(facts, log.rows), report.prefill_chart(facts, log.rows))
     return 0 if all(side.get("correct", True) for row in log.rows for side in row["sides"].values()) else 1
 
 

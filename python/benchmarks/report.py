@@ -10,8 +10,9 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
+
+import timing
 
 OURS = "gdn"
 PACKAGES = ("torch", "triton", "fla-core", "flash-qla", "tilelang", "flashinfer-python", "nvidia-cutlass-dsl")
@@ -63,10 +64,6 @@ class Log:
         self.folder, self.facts, self.rows = Path(folder), facts, []
         self.folder.mkdir(parents=True, exist_ok=True)
         self.stem = "-".join([name, facts["gpu"].replace(" ", "_"), facts["date"]])
-        self.start = time.monotonic()
-
-    def seconds(self):
-        return time.monotonic() - self.start
 
     def note(self, text):
         print(text, flush=True)
@@ -74,7 +71,7 @@ class Log:
     def add(self, row):
         self.rows.append(row)
         name = " ".join(str(row[key]) for key in ("heads", "shape", "gates", "work") if key in row)
-        print(f"{self.seconds():6.1f} s  {name:34} {one_line(row)}", flush=True)
+        print(f"{timing.since_start():6.1f} s  {name:34} {one_line(row)}", flush=True)
         self.write("json", json.dumps({"machine": self.facts, "rows": self.rows}, indent=1) + "\n")
 
     def finish(self, table, chart=None):

@@ -133,15 +133,15 @@ class Cell:
 def cells(heads=None, shapes=None, gates=None):
     """All rows, or those of the given head configurations, shapes and gate sets."""
     rows = [Cell(h, s, lengths) for h in HEADS for s, lengths in SHAPES.items()]
-    rows += [Cell(h, s, lengths) for h in ("2/8", "16/32", "16/64") for s, lengths in VARLEN.items()]
+    rows += [Cell(h, "1x8192", SHAPES["1x8192"], gates=LAYER) for h in GATE_SUBSET[0]]
+    rows += [Cell(h, s, SHAPES[s], gates=CHANNEL) for h in ("16/16", "32/32") for s in ("1x8192", "1x2048")]
+    rows += [Cell(h, s, lengths) for h in GATE_SUBSET[0] for s, lengths in VARLEN.items()]
     few = ("1x8192", "1x2048", "4096+4096", "2048x4")
     rows += [Cell("30/30", s, SHAPES[s], 96, 192) for s in few]
     rows += [Cell("6/6", s, SHAPES[s], 256, 512) for s in few]
     rows += [
         Cell(h, s, SHAPES[s], gates=name) for name in GATE_SETS[1:] for h in GATE_SUBSET[0] for s in GATE_SUBSET[1]
     ]
-    rows += [Cell(h, "1x8192", SHAPES["1x8192"], gates=LAYER) for h in GATE_SUBSET[0]]
-    rows += [Cell(h, s, SHAPES[s], gates=CHANNEL) for h in ("16/16", "32/32") for s in ("1x8192", "1x2048")]
     wanted = ((heads, "heads"), (shapes, "shape"), (gates, "gates"))
     return [row for row in rows if all(not names or getattr(row, key) in names for names, key in wanted)]
 

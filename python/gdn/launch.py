@@ -113,6 +113,12 @@ class Kernel:
             self._functions(call.device)
             self._complete(call, None)
 
+    def preload(self, device=None):
+        """Loads the module on a device, by default the current one; the driver compiles the PTX meanwhile."""
+        device = self._driver.current_device() if device is None else device
+        with self._driver.on(device):
+            self._functions(device)
+
     def workspace_bytes(self, *args, **named):
         """Bytes of each buffer of the manifest for these arguments, in order."""
         call = self._bind(args, named, 0, None)

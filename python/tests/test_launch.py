@@ -208,6 +208,14 @@ def test_capture_needs_prepared_workspaces(fake):
     assert len(fake.launches) == 2
 
 
+def test_preload(fake):
+    k = kernel(fake)
+    k.preload()
+    k.preload(1)
+    k(**arguments(fake, device=1))
+    assert [entry[0] for entry in fake.loaded] == [0, 1]
+
+
 def test_same_call_again_reads_the_new_contents(fake):
     k, values = kernel(fake, results=[{"argument": 3}]), arguments(fake)
     k(**values)
