@@ -15,6 +15,7 @@ from .arrays import DeviceArray
 from .compile import Compiled, CompileError, ToolNotFound
 from .core import recurrence
 from .driver import CudaError
+from .export import export_ir
 from .fla import *  # noqa: F403
 from .fla import __all__ as _functions
 from .launch import Kernel, device_target, load
@@ -24,6 +25,21 @@ from .mixer import gate, gated_rms_norm, l2norm, short_conv
 if _sys.modules.get("torch") is not None:
     # So that torch.ops.gdn exists for programs that look operators up by name.
     from . import torch_ops  # noqa: F401
+
+
+def patch_transformers(models=None):
+    """Makes transformers' linear-attention models run on gdn; see gdn.huggingface. Needs torch."""
+    from .huggingface import patch_transformers as patch
+
+    return patch(models)
+
+
+def unpatch_transformers():
+    """Undoes `patch_transformers`."""
+    from .huggingface import unpatch_transformers as unpatch
+
+    unpatch()
+
 
 __all__ = [
     "Compiled",
@@ -36,11 +52,14 @@ __all__ = [
     "build",
     "cache",
     "device_target",
+    "export_ir",
     "gate",
     "gated_rms_norm",
     "l2norm",
     "load",
+    "patch_transformers",
     "recurrence",
     "short_conv",
+    "unpatch_transformers",
     *_functions,
 ]

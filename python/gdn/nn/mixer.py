@@ -1,0 +1,198 @@
+# Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What all mixers share: convolutions with their state, the recurrence with its state, trials."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from .. import core
+from .. import mixer as parts
+from .cache import MixerCache
+
+
+class ShortConvolution(nn.Module):
+    """Weights of a depthwise causal convolution over D channels with W taps.
+
+    `weight` has the shape [D, 1, W] of torch.nn.Conv1d(groups=D), the shape that checkpoints have.
+    """
+
+    def __init__(self, channels, taps, bias=False, device=None, dtype=None):
+        super().__init__()
+        self.channels, self.taps = channels, taps
+        self.weight = nn.Parameter(torch.empty(channels, 1, taps, device=device, dtype=dtype))
+        self.bias = nn.Parameter(torch.empty(channels, device=device, dtype=dtype)) if bias else None
+        bound = taps**-0.5
+        nn.init.uniform_(self.weight, -bound, bound)
+        if bias:
+            nn.init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self):
+        return f"{self.channels}, taps={self.taps}, bias={self.bias is not None}"
+
+    def forward(self, x, state=None, cu_seqlens=None, activation="silu", update=True):
+        """[B, T, D] to [B, T, D]; continues `state` [N, D, W - 1], and updates it in place if asked."""
+        y, _ = parts.short_conv(
+            x,
+            self.weight.squeeze(1),
+            self.bias,
+            activation=activation,
+            initial_state=state,
+            cu_seqlens=cu_seqlens,
+            output_final_state=state is not None and update,
+            final_state=state if update else None,
+        )
+        return y
+
+
+class GatedNorm(nn.Module):
+    """y = x * rsqrt(mean(x^2) + eps) * weight * activation(z) over the last dimension."""
+
+    def __init__(self, size, eps, activation="silu", device=None, dtype=None):
+        super().__init__()
+        self.eps, self.activation = eps, activation
+        self.weight = nn.Parameter(torch.ones(size, device=device, dtype=dtype))
+
+    def extra_repr(self):
+        return f"{self.weight.shape[0]}, eps={self.eps}, activation={self.activation}"
+
+    def forward(self, x, z):
+        return parts.gated_rms_norm(x, z, self.weight, self.eps, self.activation)
+
+
+class Norm(nn.Module):
+    """y = x * rsqrt(mean(x^2) + eps) * weight over the last dimension."""
+
+    def __init__(self, size, eps, device=None, dtype=None):
+        super().__init__()
+        self.eps = eps
+        self.weight = nn.Parameter(torch.ones(size, device=device, dtype=dtype))
+
+    def forward(self, x):
+        return F.rms_norm(x.float(), self.weight.shape, self.weight.float(), self.eps).to(x.dtype)
+
+
+class Mixer(nn.Module):
+    """Base of the mixers. A mixer names its convolutions in order and says what the rule gets.
+
+    `project(x)` gives the inputs of the convolutions and whatever else the rule needs of x;
+    `rule_inputs(convolved, rest)` the arguments of `gdn.recurrence`; `finish(o, rest)` the output.
+    """
+
+    state_shape: tuple  # (HV, V, K)
+
+    def convolutions(self):
+        return ()
+
+    def project(self, x):
+        raise NotImplementedError
+
+    def rule_inputs(self, convolved, rest):
+        raise NotImplementedError
+
+    def finish(self, o, rest):
+        raise NotImplementedError
+
+    def new_cache(self, num_sequences):
+        """A `MixerCache` of empty sequences on the mixer's device."""
+        like = next(self.parameters())
+        conv = [
+            torch.zeros(num_sequences, conv.channels, conv.taps - 1, device=like.device, dtype=like.dtype)
+            for conv in self.convolutions()
+        ]
+        recurrent = torch.zeros(num_sequences, *self.state_shape, device=like.device, dtype=torch.float32)
+        return MixerCache(conv, recurrent)
+
+    def check(self, x, cache, attention_mask, cu_seqlens):
+        if x.dim() != 3 or x.shape[-1] != self.hidden_size:
+            raise ValueError(f"hidden_states has shape {list(x.shape)}, the mixer takes [B, T, {self.hidden_size}]")
+        sequences = x.shape[0] if cu_seqlens is None else cu_seqlens.shape[0] - 1
+        if cu_seqlens is not None and x.shape[0] != 1:
+            raise ValueError(f"packed documents (cu_seqlens) need B = 1, hidden_states has B = {x.shape[0]}")
+        if cu_seqlens is not None and attention_mask is not None:
+            raise ValueError("cu_seqlens and attention_mask exclude each other: packed documents have no padding")
+        if attention_mask is not None and attention_mask.shape[-1] < x.shape[1]:
+            raise ValueError(f"attention_mask has shape {list(attention_mask.shape)} for {x.shape[1]} tokens")
+        if cache is not None and cache.num_sequences != sequences:
+            raise ValueError(f"the cache holds {cache.num_sequences} sequences, the call has {sequences}")
+
+    def forward(self, hidden_states, cache=None, *, attention_mask=None, cu_seqlens=None):
+        """Mixes tokens.
+
+        hidden_states   [B, T, hidden]
+        cache           a `MixerCache` of B sequences (of len(cu_seqlens) - 1 with packed documents) to
+                        continue, updated in place; without one every sequence starts empty
+        attention_mask  [B, T] of 1 and 0: tokens at 0 are padding. Padding belongs to the left of a
+                        prompt (its states stay zero) and behind its end (read no further output there)
+        cu_seqlens      [N + 1] int32 or int64: starts of documents packed into one row (B = 1)
+
+        Returns [B, T, hidden].
+        """
+        self.check(hidden_states, cache, attention_mask, cu_seqlens)
+        x = hidden_states
+        if attention_mask is not None:
+            x = (x * attention_mask[:, -x.shape[1] :, None]).to(x.dtype)
+        inputs, rest = self.project(x)
+        states = cache.conv if cache is not None else [None] * len(inputs)
+        convolved = [
+            self.convolve(conv, value, state, cu_seqlens)
+            for conv, value, state in zip(self.convolutions(), inputs, states)
+        ] or inputs
+        recurrent = cache.recurrent if cache is not None else None
+        o, _ = core.recurrence(
+            **self.rule_inputs(convolved, rest),
+            initial_state=recurrent,
+            final_state=recurrent,
+            output_final_state=recurrent is not None,
+            cu_seqlens=cu_seqlens,
+        )
+        return self.finish(o, rest)
+
+    def convolve(self, conv, value, state, cu_seqlens=None, update=True):
+        return conv(value, state, cu_seqlens, update=update)
+
+    def verify(self, hidden_states, cache):
+        """Mixes T tokens that may be rejected: as `forward`, but the cache stays where it was.
+
+        hidden_states: [B, T, hidden]. Afterwards `cache.accept(n)` moves it behind the first n tokens.
+        The states behind every token are kept until then: T times the memory of the recurrent state.
+        """
+        self.check(hidden_states, cache, None, None)
+        inputs, rest = self.project(hidden_states)
+        convolved = [
+            self.convolve(conv, value, state, update=False)
+            for conv, value, state in zip(self.convolutions(), inputs, cache.conv)
+        ] or inputs
+        arguments = self.rule_inputs(convolved, rest)
+        o, states = _states_behind_each_token(arguments, cache.recurrent)
+        cache._try(inputs if self.convolutions() else (), states)
+        return self.finish(o, rest)
+
+
+def _states_behind_each_token(arguments, recurrent):
+    """o and the states [N, T, HV, V, K] of a dense call that starts from `recurrent`."""
+    per_token = [name for name in ("q", "k", "v", "gate", "beta", "erase", "write") if arguments.get(name) is not None]
+    tokens = arguments["q"].shape[1]
+    outputs, states, state = [], [], recurrent
+    for t in range(tokens):
+        step = {name: arguments[name][:, t : t + 1].contiguous() for name in per_token}
+        o, state = core.recurrence(**{**arguments, **step}, initial_state=state, output_final_state=True)
+        outputs.append(o)
+        states.append(state)
+    return torch.cat(outputs, dim=1), torch.stack(states, dim=1)
+
+
+def init_decay(heads, low, high, device=None):
+    """A_log of decay rates that are uniform in low..high, float32."""
+    return torch.empty(heads, device=device).uniform_(low, high).clamp_(min=1e-4).log_()
+
+
+def init_dt_bias(shape, low=1e-3, high=0.1, floor=1e-4, device=None):
+    """Inverse softplus of step sizes that are log-uniform in low..high, float32."""
+    span = math.log(high) - math.log(low)
+    dt = torch.exp(torch.rand(shape, device=device) * span + math.log(low)).clamp_(min=floor)
+    return dt + torch.log(-torch.expm1(-dt))
