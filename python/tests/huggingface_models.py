@@ -32,6 +32,10 @@ def heads(key_heads, value_heads, key, value):
     )
 
 
+# Head geometry of the released models: key heads, value heads, K, V.
+REAL = {"qwen3_next": (16, 32, 128, 128), "qwen3_5": (16, 32, 128, 128), "olmo_hybrid": (30, 30, 96, 192)}
+
+
 def config(name, key_heads=1, value_heads=2, key=16, value=16, layers=4):
     import transformers as hf
 

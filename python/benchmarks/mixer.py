@@ -1,0 +1,217 @@
+# Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Times a whole Gated DeltaNet mixer without its projections, and calls from Python, beside FLA.
+
+    python3 python/benchmarks/mixer.py [--output DIR] [--tokens 8192] [--batch 64]
+
+The mixer is that of Qwen3.5-35B-A3B (16 key heads, 32 value heads of size 128): three short convolutions
+with SiLU, l2norm, gates, the rule, the gated norm, from the results of the projections. Prefill and decode
+run from CUDA graphs that rotate over inputs; FLA's side is made of the parts of FLA's own layer. Calls
+are eager, one sequence of 64 tokens: host time per call with the device idle in between.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+PYTHON = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(PYTHON), str(PYTHON / "benchmarks")]
+
+import gdn  # noqa: E402
+import report  # noqa: E402
+
+HEADS, VALUE_HEADS, SIZE, TAPS = 16, 32, 128, 4
+KEYS, VALUES = HEADS * SIZE, VALUE_HEADS * SIZE
+SETS, REPLAYS = 4, 15
+
+
+class Parameters:
+    def __init__(self):
+        random = torch.Generator("cuda").manual_seed(1)
+
+        def normal(*shape, scale=0.5):
+            return torch.randn(*shape, device="cuda", generator=random) * scale
+
+        self.conv = [normal(size, TAPS).bfloat16() for size in (KEYS, KEYS, VALUES)]
+        self.A_log = torch.rand(VALUE_HEADS, device="cuda", generator=random).mul_(16).clamp_(min=0.01).log_()
+        self.dt_bias = normal(VALUE_HEADS) - 4
+        self.norm = (1 + normal(SIZE, scale=0.1)).bfloat16()
+
+
+def projected(B, T, seed):
+    """Inputs of the convolutions, gate and beta logits, and the output gate's, as projections give them."""
+    random = torch.Generator("cuda").manual_seed(seed)
+    sizes = (KEYS, KEYS, VALUES, VALUE_HEADS, VALUE_HEADS, VALUES)
+    return [torch.randn(B, T, size, device="cuda", generator=random).bfloat16() for size in sizes]
+
+
+class Gdn:
+    name = "gdn"
+
+    def __init__(self, p):
+        self.p = p
+
+    def caches(self, B):
+        conv = [torch.zeros(B, size, TAPS - 1, device="cuda", dtype=torch.bfloat16) for size in (KEYS, KEYS, VALUES)]
+        return conv, torch.zeros(B, VALUE_HEADS, SIZE, SIZE, device="cuda")
+
+    def __call__(self, inputs, caches):
+        p, (q, k, v, a, b, z), (conv, state) = self.p, inputs, caches
+        q, k, v = (
+            gdn.short_conv(x, w, initial_state=s, final_state=s, output_final_state=True)[0]
+            for x, w, s in zip((q, k, v), p.conv, conv)
+        )
+        o, _ = gdn.recurrence(
+            q.unflatten(-1, (HEADS, SIZE)),
+            k.unflatten(-1, (HEADS, SIZE)),
+            v.unflatten(-1, (VALUE_HEADS, SIZE)),
+            a,
+            b,
+            gate_form="raw",
+            A_log=p.A_log,
+            dt_bias=p.dt_bias,
+            beta_form="sigmoid",
+            qk_l2norm=True,
+            initial_state=state,
+            final_state=state,
+        )
+        return gdn.gated_rms_norm(o, z.view_as(o), p.norm), state
+
+
+class Fla:
+    name = "FLA"
+
+    def __init__(self, p):
+        from fla.modules import FusedRMSNormGated, ShortConvolution
+        from fla.ops.gated_delta_rule import chunk_gated_delta_rule, fused_recurrent_gated_delta_rule
+
+        self.p, self.chunk, self.step = p, chunk_gated_delta_rule, fused_recurrent_gated_delta_rule
+        self.conv = []
+        for weight in p.conv:
+            conv = ShortConvolution(weight.shape[0], TAPS, activation="silu", device="cuda", dtype=torch.bfloat16)
+            conv.weight.data.copy_(weight[:, None])
+            self.conv.append(conv)
+        self.norm = FusedRMSNormGated(SIZE, eps=1e-6, device="cuda", dtype=torch.bfloat16)
+        self.norm.weight.data.copy_(p.norm)
+
+    def caches(self, B):
+        conv = [torch.zeros(B, size, TAPS, device="cuda", dtype=torch.bfloat16) for size in (KEYS, KEYS, VALUES)]
+        return conv, torch.zeros(B, VALUE_HEADS, SIZE, SIZE, device="cuda")
+
+    def __call__(self, inputs, caches):
+        p, (q, k, v, a, b, z), (conv, state) = self.p, inputs, caches
+        q, k, v = (c(x, cache=s, output_final_state=True)[0] for c, x, s in zip(self.conv, (q, k, v), conv))
+        rule = self.step if q.shape[1] <= 64 else self.chunk
+        o, state = rule(
+            q.unflatten(-1, (HEADS, SIZE)),
+            k.unflatten(-1, (HEADS, SIZE)),
+            v.unflatten(-1, (VALUE_HEADS, SIZE)),
+            g=a,
+            beta=b,
+            initial_state=state,
+            output_final_state=True,
+            use_qk_l2norm_in_kernel=True,
+            use_gate_in_kernel=True,
+            A_log=p.A_log,
+            dt_bias=p.dt_bias,
+            use_beta_sigmoid_in_kernel=True,
+            state_v_first=True,
+        )
+        return self.norm(o, z.view_as(o)), state
+
+
+def captured(side, sets):
+    """A graph of one call for each set of inputs, the caches of each, and the first set's results."""
+    caches = [side.caches(inputs[0].shape[0]) for inputs in sets]
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream), torch.no_grad():
+        first = [result.clone() for result in side(sets[0], caches[0])]
+        for inputs, cache in zip(sets, caches):
+            side(inputs, cache)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            kept = [side(inputs, cache) for inputs, cache in zip(sets, caches)]
+    return graph, first, kept
+
+
+def graph_times(sides, sets):
+    """Median microseconds per call of each side, replays in turn; and how far the sides' results lie apart."""
+    graphs = [captured(side, sets) for side in sides]
+    times = [[] for _ in sides]
+    for _ in range(REPLAYS):
+        for (graph, *_), mine in zip(graphs, times):
+            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            torch.cuda._sleep(300_000)
+            start.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            mine.append(start.elapsed_time(end) * 1e3 / len(sets))
+    ours, theirs = (first for _, first, _ in graphs)
+    apart = [((a.float() - b.float()).norm() / b.float().norm()).item() for a, b in zip(ours, theirs)]
+    return [statistics.median(mine) for mine in times], apart
+
+
+def host_times(count=300):
+    """Median host microseconds of an eager call, B 1 and T 64, of each library."""
+    from fla.ops.gated_delta_rule import chunk_gated_delta_rule
+
+    q, k = (torch.randn(1, 64, HEADS, SIZE, device="cuda").bfloat16() for _ in range(2))
+    v = torch.randn(1, 64, VALUE_HEADS, SIZE, device="cuda").bfloat16()
+    g, beta = -torch.rand(1, 64, VALUE_HEADS, device="cuda"), torch.rand(1, 64, VALUE_HEADS, device="cuda")
+    state = torch.zeros(1, VALUE_HEADS, SIZE, SIZE, device="cuda")
+    options = dict(initial_state=state, output_final_state=True, use_qk_l2norm_in_kernel=True, state_v_first=True)
+    result = []
+    with torch.no_grad():
+        for function in (gdn.chunk_gated_delta_rule, chunk_gated_delta_rule):
+            times = []
+            for _ in range(count):
+                torch.cuda.synchronize()
+                start = time.perf_counter()
+                function(q, k, v, g, beta, **options)
+                times.append((time.perf_counter() - start) * 1e6)
+            result.append(statistics.median(times[count // 3 :]))
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--tokens", type=int, default=8192)
+    parser.add_argument("--batch", type=int, default=64)
+    options = parser.parse_args()
+    sides = [Gdn(Parameters()), Fla(Parameters())]
+    rows = []
+    cases = [
+        (f"prefill, 1 x {options.tokens} tokens", 1, options.tokens),
+        (f"decode, {options.batch} sequences", options.batch, 1),
+    ]
+    for label, B, T in cases:
+        times, apart = graph_times(sides, [projected(B, T, seed) for seed in range(SETS)])
+        rows.append((label, *times, apart))
+    rows.append(("eager call, 64 tokens, host", *host_times(), None))
+    facts = report.machine()
+    lines = [
+        f"{'mixer without projections, 16/32 heads':<40}{'gdn us':>10}{'FLA us':>10}{'FLA/gdn':>9}  o, state apart"
+    ]
+    for label, ours, theirs, apart in rows:
+        shown = "" if apart is None else ", ".join(f"{x:.1e}" for x in apart)
+        lines.append(f"{label:<40}{ours:>10.1f}{theirs:>10.1f}{theirs / ours:>9.2f}  {shown}")
+    text = "\n".join([report.describe(facts), "", *lines, ""])
+    print(text)
+    if options.output:
+        options.output.mkdir(parents=True, exist_ok=True)
+        (options.output / "mixer.txt").write_text(text)
+        (options.output / "mixer.json").write_text(json.dumps({"machine": facts, "rows": rows}, indent=1) + "\n")
+    # Both round to bfloat16 in other places; farther apart is an error of one of them.
+    return int(any(apart and max(apart) > 2e-2 for *_, apart in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
