@@ -297,7 +297,8 @@ def main():
         return 1 if peers.save(texts, options.compile_only, options.target) else 0
     facts = report.machine()
     facts.update(sizes=options.sizes, slots=options.slots)
-    peers.preload(texts, modules=("fla.ops.gated_delta_rule", "flashinfer.gdn_decode"))
+    peers.import_all(("fla.ops.gated_delta_rule", "flashinfer.gdn_decode"))
+    peers.preload(texts)
     timing.wait_for(options.after)
     timing.calm()
     log = report.Log(options.output, "decode", facts)

@@ -72,21 +72,27 @@ def save(texts, folder, target, threads=2):
 MODULES = ("fla.ops.gated_delta_rule", "flash_qla", "flashinfer.gdn_prefill")
 
 
-def preload(texts, threads=14, modules=MODULES):
-    """The driver compiles the PTX of many kernels side by side; imports the libraries meanwhile."""
-    import concurrent.futures
+def import_all(modules=MODULES):
+    """What imports here need not be waited for in a cell; what does not is reported there."""
     import contextlib
     import importlib
+
+    for module in modules:
+        with contextlib.suppress(Exception):
+            importlib.import_module(module)
+
+
+def preload(texts, threads=14):
+    """The driver compiles the PTX of many kernels side by side."""
+    import concurrent.futures
+    import contextlib
 
     def load(text):
         with contextlib.suppress(Exception):  # it fails again, and is reported, in its cell
             kernel(text).preload(0)
 
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-        pool.map(load, texts)
-        for module in modules:
-            with contextlib.suppress(Exception):
-                importlib.import_module(module)
+        list(pool.map(load, texts))
 
 
 class Gdn:

@@ -129,9 +129,10 @@ def main():
     tasks = warm_tasks(cold, options.warm_peers) if options.warm else []
 
     def meanwhile():
-        peers.preload(texts)
+        peers.import_all()
         if "FlashQLA" in options.peers:
             trace(rows, log=print)
+        peers.preload(texts)
 
     facts["warm"] = warm.run(tasks, options.warm, options.warm_seconds, meanwhile=meanwhile)
     if options.warm_only:

@@ -276,3 +276,21 @@ def decode_chart(facts, rows):
         groups.setdefault(f"T = {row['T']}, state {row['state']}", {})[f"B = {row['B']}"] = series
     subtitle = f"{origin(facts)}; percent of the speed of an in-place copy"
     return chart.panels("Decode and verify of the gated delta rule", subtitle, groups, 4, "%", chart.Percent)
+
+
+def main(names):
+    """Writes text and chart of JSON files again, as for a run that was cut off."""
+    kinds = {"prefill": (prefill_table, prefill_chart), "decode": (decode_table, decode_chart)}
+    for path in map(Path, names):
+        kind = path.name.split("-")[0]
+        if kind not in kinds:
+            sys.exit(f"{path.name} is no result of {' or '.join(kinds)}")
+        stored = json.loads(path.read_text())
+        table, drawing = (make(stored["machine"], stored["rows"]) for make in kinds[kind])
+        path.with_suffix(".txt").write_text(table + "\n")
+        path.with_suffix(".svg").write_text(drawing)
+        print(table)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -232,6 +232,8 @@ def test_each_row_is_on_disk_at_once(tmp_path):
         assert len(stored["rows"]) == count and stored["machine"]["commit"] == "abc"
     log.finish("table", "<svg/>")
     assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".txt", ".svg"}
+    report.main([str(tmp_path / "prefill-NVIDIA_H200-2026-01-02.json")])
+    assert (tmp_path / "prefill-NVIDIA_H200-2026-01-02.txt").read_text() == report.prefill_table(FACTS, log.rows) + "\n"
 
 
 # --- timing -----------------------------------------------------------------------
