@@ -272,6 +272,32 @@ def same_memory(x, y):
     return False
 
 
+def on_torch_cuda(x):
+    return is_torch(x) and x.is_cuda
+
+
+def is_tracing(x):
+    """True if x may have no memory: torch traces the program."""
+    if not is_torch(x):
+        return False
+    torch = sys.modules["torch"]
+    return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
+
+
+def span(x):
+    """First address of an array and the one behind its last element; strides are taken into account."""
+    if is_torch(x):
+        if not x.numel():
+            return 0, 0
+        last = sum((size - 1) * stride for size, stride in zip(x.shape, x.stride()))
+        return x.data_ptr(), x.data_ptr() + (last + 1) * x.element_size()
+    if hasattr(x, "__array_interface__") and x.size:
+        steps = [(size - 1) * stride for size, stride in zip(x.shape, x.strides)]
+        first = x.__array_interface__["data"][0]
+        return first + sum(min(0, step) for step in steps), first + sum(max(0, step) for step in steps) + x.itemsize
+    return 0, 0
+
+
 def autocast(*xs):
     """Floating-point torch tensors in the type of an active autocast region; else the arrays themselves."""
     if not is_torch(xs[0]):

@@ -9,7 +9,7 @@ import os
 
 from . import arrays, build, cpu, rule
 from . import compile as compiler
-from .checks import Call, check_starts
+from .checks import Call, check_slots, check_starts
 
 _STATE_ROWS_OF_A_STEP = 8
 
@@ -44,8 +44,17 @@ def device_of(x):
 def run(key, write_ir, names, values):
     """Runs the kernel of a key on arrays of one device."""
     first = values[0]
-    target = None if arrays.on_cpu(first) else target_of(device_of(first))
-    kernel(key, write_ir, names, target)(*values)
+    if arrays.on_cpu(first):
+        kernel(key, write_ir, names, None)(*values)
+        return
+    device = device_of(first)
+    compiled = kernel(key, write_ir, names, target_of(device))
+    if arrays.is_torch(first):
+        from . import fast
+
+        fast.run(compiled, device, values)
+    else:
+        compiled(*values)
 
 
 def _dtype(x):
@@ -74,7 +83,6 @@ def make_rule(call, in_place, state_dtype):
     sequences = call.cu_seqlens.shape[0] - 1 if packed else call.q.shape[0]
     in_cpu = arrays.on_cpu(call.q)
     gate = None if call.gate is None else "channel" if len(call.gate.shape) == 4 else "head"
-    raw = gate is not None and call.gate_form == "raw"
     return rule.Rule(
         key_heads=heads,
         value_heads=value_heads,
@@ -85,7 +93,7 @@ def make_rule(call, in_place, state_dtype):
         gate=gate,
         gate_form=call.gate_form,
         gate_dtype=_dtype(call.gate),
-        rate_dtype=_dtype(call.A_log) or ("f32" if raw else None),
+        rate_dtype=_dtype(call.A_log),
         bias_dtype=_dtype(call.dt_bias),
         lower_bound=call.lower_bound,
         beta=call.beta_form,
@@ -95,6 +103,7 @@ def make_rule(call, in_place, state_dtype):
         qk_l2norm=call.qk_l2norm,
         v_first=call.v_first,
         offsets=_dtype(call.cu_seqlens),
+        slots=_dtype(call.state_indices),
         initial="in_place" if in_place else _dtype(call.initial_state),
         state_dtype=state_dtype,
         tokens=tokens if not packed and 0 < tokens <= rule.STEP_TOKENS else None,
@@ -108,39 +117,20 @@ def state_shape(call):
     return (sequences, call.v.shape[2], *((V, K) if call.v_first else (K, V)))
 
 
-_zeros = {}
-
-
-def zeros(x, count):
-    """Float32 zeros beside x, made once."""
-    key = arrays.place(x), count
-    if key not in _zeros:
-        if arrays.is_torch(x):
-            _zeros[key] = arrays.empty_like(x, (count,), "f32").zero_()
-        elif arrays.on_cpu(x):
-            import numpy
-
-            _zeros[key] = numpy.zeros(count, numpy.float32)
-        else:
-            _zeros[key] = arrays.DeviceArray.from_bytes(bytes(4 * count), (count,), "f32", device_of(x))
-    return _zeros[key]
-
-
-def run_recurrence(
-    q, k, v, gate, A_log, dt_bias, beta, erase, write, cu_seqlens, initial_state, out, final_state, *options
-):
-    """Runs the recurrence on real arrays; `options` are the rest of a Call and whether the state is in place."""
-    *options, in_place = options
-    call = Call(
-        q, k, v, gate, A_log, dt_bias, beta, erase, write, cu_seqlens, initial_state, out, final_state, *options
-    )
-    if cu_seqlens is not None and (call.validate or arrays.on_cpu(cu_seqlens)):
-        check_starts("cu_seqlens", _host_integers(cu_seqlens), q.shape[1])
+def run_recurrence(*arguments):
+    """Runs the recurrence on real arrays: the fields of a Call, and whether the state is in place."""
+    *fields, in_place = arguments
+    call = Call(*fields)
+    out, final_state = call.out, call.final_state
+    for name, x in (("cu_seqlens", call.cu_seqlens), ("state_indices", call.state_indices)):
+        if x is not None and (call.validate or arrays.on_cpu(x)):
+            if name == "cu_seqlens":
+                check_starts(name, _host_integers(x), call.q.shape[1])
+            else:
+                check_slots(name, _host_integers(x), final_state.shape[0])
     key = make_rule(call, in_place, _dtype(final_state))
     values = dict(zip(Call._fields, call))
-    if key.rate_dtype and A_log is None:
-        values["A_log"] = zeros(q, key.value_heads)
-    values["offsets"], values["initial"] = cu_seqlens, initial_state
+    values["offsets"], values["slots"], values["initial"] = call.cu_seqlens, call.state_indices, call.initial_state
     names = tuple(key.arguments())
     inputs = [arrays.dense(values[name]) for name in names[:-2]]
     run(key, rule.ir, names, [*inputs, out, final_state])
@@ -171,9 +161,29 @@ def run_linear_attn(q, k, v, cu_seqlens, initial_state, initial_sums, out, final
     run(key, rule.normalized_ir, names, [*inputs, out, final_state, final_sums])
 
 
-def recurrence(call: Call):
-    """(o, final state) of a checked call."""
+_INPUTS, _DESTINATIONS = Call._fields[:12], Call._fields[12:14]
+
+
+def check_overlap(fields):
+    """Destinations of a call overlap nothing but the initial state that they are."""
+    arguments = list(zip(_INPUTS + _DESTINATIONS, fields))
+    spans = [(name, x, arrays.span(x)) for name, x in arguments if x is not None]
+    for name, x, (start, end) in spans:
+        if name not in _DESTINATIONS:
+            continue
+        for other_name, other, (other_start, other_end) in spans:
+            if other is x or not (start < other_end and other_start < end):
+                continue
+            if {name, other_name} == {"final_state", "initial_state"} and arrays.same_memory(x, other):
+                continue
+            raise ValueError(f"{name}, which is written to, overlaps {other_name}")
+
+
+def recurrence(call: Call, prepared=None):
+    """(o, final state) of a checked call. `prepared` runs it instead of this module; see gdn.eager."""
     out, state = call.out, call.final_state
+    if (out is not None or state is not None) and not arrays.is_tracing(call.q):
+        check_overlap(call)
     if out is None:
         out = arrays.empty_like(call.q, tuple(call.v.shape), _dtype(call.v))
     in_place = False
@@ -182,7 +192,10 @@ def recurrence(call: Call):
     elif call.initial_state is not None:
         in_place = arrays.same_memory(call.initial_state, state)
     call = call._replace(out=out, final_state=state, initial_state=None if in_place else call.initial_state)
-    dispatch("recurrence", run_recurrence, *call, in_place)
+    if prepared is None:
+        dispatch("recurrence", run_recurrence, *call, in_place)
+    else:
+        prepared(call, in_place)
     return out, state
 
 

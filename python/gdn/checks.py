@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from . import arrays
 from .launch import check_offsets
+from .launch import check_slots as _check_slots
 
 _GATE_FORMS = ("log", "linear", "raw", "constant")
 _BETA_FORMS = ("value", "sigmoid", "2sigmoid", "one")
@@ -31,6 +32,7 @@ class Call(NamedTuple):
     erase: object
     write: object
     cu_seqlens: object
+    state_indices: object
     initial_state: object
     out: object
     final_state: object
@@ -190,8 +192,31 @@ def check_starts(name, starts, tokens):
         raise ValueError(f"{name}: {error}") from None
 
 
+def check_slots(name, slots, entries):
+    try:
+        _check_slots(slots, entries)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _check_pool(state_indices, sequences, pool, final_state):
+    """The pool, which is the destination of the final states too."""
+    need_shape("state_indices", state_indices, (sequences,), "one slot per sequence")
+    dtype = arrays.dtype_name(state_indices)
+    if dtype not in ("i32", "i64"):
+        raise TypeError(f"state_indices has element type {dtype}; expected int32 or int64")
+    if pool is None:
+        raise ValueError("state_indices needs a pool of states as initial_state")
+    if final_state is not None and final_state is not pool:
+        raise ValueError("final_state cannot be given with state_indices: the pool is updated in place")
+    return pool
+
+
 def _check_states(q, v, sequences, v_first, initial_state, final_state):
+    """`sequences` is None for a pool of any size."""
     K, V = q.shape[3], v.shape[3]
+    if sequences is None:
+        sequences = initial_state.shape[0]
     expected = (sequences, v.shape[2], *((V, K) if v_first else (K, V)))
     layout = "[N, HV, V, K]" if v_first else "[N, HV, K, V]"
     for name, x in (("initial_state", initial_state), ("final_state", final_state)):
@@ -229,6 +254,7 @@ def check_call(
     chunk=None,
     out=None,
     final_state=None,
+    state_indices=None,
     validate=False,
 ):
     """The call with what is implied written out; ValueError or TypeError where something does not fit."""
@@ -236,7 +262,9 @@ def check_call(
     A_log, dt_bias = _check_gate(q, v, gate, gate_form, A_log, dt_bias, lower_bound)
     beta_form = _check_strength(q, v, beta, beta_form, erase, write)
     sequences = check_sequences(q, cu_seqlens, cu_seqlens_cpu)
-    _check_states(q, v, sequences, v_first, initial_state, final_state)
+    if state_indices is not None:
+        final_state = _check_pool(state_indices, sequences, initial_state, final_state)
+    _check_states(q, v, sequences if state_indices is None else None, v_first, initial_state, final_state)
     if chunk is not None and chunk not in CHUNKS:
         raise ValueError(f"chunk is {chunk}; expected 16, 32 or 64")
     if out is not None:
@@ -254,6 +282,7 @@ def check_call(
         erase=erase,
         write=write,
         cu_seqlens=cu_seqlens,
+        state_indices=state_indices,
         initial_state=initial_state,
         out=out,
         final_state=final_state,
@@ -281,6 +310,7 @@ _ARRAYS = (
     "erase",
     "write",
     "cu_seqlens",
+    "state_indices",
     "initial_state",
     "out",
     "final_state",

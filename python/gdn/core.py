@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from . import arrays, backend
-from .checks import check_call
+from .checks import check_call, check_sequences
 
 
 def recurrence(
@@ -32,6 +32,7 @@ def recurrence(
     chunk=None,
     out=None,
     final_state=None,
+    state_indices=None,
     validate=False,
 ):
     """The recurrence over time of linear attention and of the delta rules.
@@ -72,7 +73,11 @@ def recurrence(
         out: destination of o.
         final_state: destination of the final state, of the state's shape. It may be `initial_state`
             itself: then the state is updated in place.
-        validate: reads cu_seqlens back and checks it, which waits for the device.
+        state_indices: [N], int32 or int64: `initial_state` is a pool of any number of states, of which
+            sequence n starts from entry state_indices[n] and leaves its final state there. The pool is
+            returned. A sequence with a slot below 0 touches no entry and its o is 0. Two sequences must
+            not have one slot.
+        validate: reads cu_seqlens and state_indices back and checks them, which waits for the device.
 
     Returns:
         o, [B, T, HV, V] of the type of v, and the final state or None. A new final state is float32.
@@ -86,6 +91,25 @@ def recurrence(
     (`contiguous()`) first. Destinations must be contiguous. Inside `torch.autocast` q, k and v are cast
     to its type.
     """
+    if state_indices is not None and final_state is None:
+        final_state = initial_state
+    wanted = output_final_state or final_state is not None
+    key = prepared = None
+    if not validate and arrays.on_torch_cuda(q):
+        from . import eager
+
+        tensors = (q, k, v, gate, A_log, dt_bias, beta, erase, write, cu_seqlens, state_indices, initial_state)
+        options = (scale, gate_form, lower_bound, beta_form, qk_l2norm, state_v_first, chunk, False)
+        fields = (*tensors, out, final_state, *options)
+        key = eager.key_of(fields)
+        entry = None if key is None else eager.find(key)
+        if entry is not None:
+            if cu_seqlens_cpu is not None:
+                check_sequences(q, cu_seqlens, cu_seqlens_cpu)
+            o, state = eager.run(entry, fields)
+            return o, (state if wanted else None)
+        if key is not None:
+            prepared = eager.first_run(key, fields)
     q, k, v = arrays.autocast(q, k, v)
     call = check_call(
         q,
@@ -109,7 +133,8 @@ def recurrence(
         chunk=chunk,
         out=out,
         final_state=final_state,
+        state_indices=state_indices,
         validate=validate,
     )
-    o, state = backend.recurrence(call)
-    return o, (state if output_final_state or final_state is not None else None)
+    o, state = backend.recurrence(call, prepared)
+    return o, (state if wanted else None)

@@ -332,7 +332,9 @@ class Kernel:
         about = f"argument '{self._plan.names[index]}'" if kind == "argument" else f"workspace {index}"
         if max(sizes) > _MAX_MAP_SIZE:
             raise ValueError(f"{about} has a size of {max(sizes)}; {launch.kernel} takes at most {_MAX_MAP_SIZE}")
-        pointer = self._value(memory, call, launch)
+        return self._encoded(layout, self._value(memory, call, launch), sizes, about)
+
+    def _encoded(self, layout, pointer, sizes, about):
         key = layout, pointer, sizes
         found = self._maps.pop(key, None)
         if found is None:

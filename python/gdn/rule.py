@@ -29,7 +29,7 @@ class Rule(NamedTuple):
     gate: str | None = None  # None, "head" or "channel"
     gate_form: str = "log"  # "log", "linear", "raw" or "constant"
     gate_dtype: str | None = None
-    rate_dtype: str | None = None  # of A_log; raw gates only
+    rate_dtype: str | None = None  # of A_log; raw gates only, None: zeros
     bias_dtype: str | None = None  # of dt_bias
     lower_bound: float | None = None
     beta: str | None = None  # None, "value", "sigmoid", "2sigmoid" or "one"
@@ -39,6 +39,7 @@ class Rule(NamedTuple):
     qk_l2norm: bool = False
     v_first: bool = True
     offsets: str | None = None  # element type of cu_seqlens
+    slots: str | None = None  # element type of the slots of a pool of states
     initial: str | None = None  # None: zeros; "in_place": what the destination holds; else its element type
     state_dtype: str = "f32"
     tokens: int | None = None  # static T
@@ -55,6 +56,7 @@ class Rule(NamedTuple):
             "erase": self.erase_dtype,
             "write": self.write_dtype,
             "offsets": self.offsets,
+            "slots": self.slots,
             "initial": self.initial not in (None, "in_place"),
         }
         return ["q", "k", "v", *(name for name, there in present.items() if there), "o", "state"]
@@ -94,6 +96,7 @@ class _Writer:
             "erase": self.shape(r.value_heads, r.K),
             "write": self.shape(r.value_heads, r.V),
             "offsets": (None,),
+            "slots": (None,),
         }
         dtypes = {
             "gate": r.gate_dtype,
@@ -103,6 +106,7 @@ class _Writer:
             "erase": r.erase_dtype,
             "write": r.write_dtype,
             "offsets": r.offsets,
+            "slots": r.slots,
             "initial": r.initial,
         }
         matrix = (r.V, r.K) if r.v_first else (r.K, r.V)
@@ -138,8 +142,15 @@ class _Writer:
             return self.f.elementwise("log_gate", [("gate", ["d2"])], shape, "f32", [], like="v")
         if r.gate_form == "linear":
             return self.f.elementwise("log_gate", ["gate"], self.gate_shape, "f32", _LOG)
-        rate, bias = "A_log", "dt_bias" if r.bias_dtype else None
-        rate = f.as_float(rate, self.shapes[rate], r.rate_dtype)
+        bias = "dt_bias" if r.bias_dtype else None
+        if r.rate_dtype:
+            rate = f.as_float("A_log", self.shapes["A_log"], r.rate_dtype)
+        else:
+            rate, kind = "rate", build.tensor((r.value_heads,), "f32")
+            f.line("%rate_zero = arith.constant 0.0 : f32")
+            f.line(f"%rate_empty = tensor.empty() : {kind}")
+            f.line(f"%rate = linalg.fill ins(%rate_zero : f32) outs(%rate_empty : {kind}) -> {kind}")
+            f.types[rate] = kind
         if bias:
             bias = f.as_float(bias, self.shapes[bias], r.bias_dtype)
         empty = f.empty_like("log_gate_empty", "gate", self.gate_shape, "f32")
@@ -171,8 +182,9 @@ class _Writer:
         for name, dtype in (("erase", r.erase_dtype), ("write", r.write_dtype)):
             if dtype:
                 groups.append((name, [self.accepted(name, self.shapes[name], dtype)]))
-        if r.offsets:
-            groups.append(("offsets", ["offsets"]))
+        for name, dtype in (("offsets", r.offsets), ("slots", r.slots)):
+            if dtype:
+                groups.append((name, [name]))
         attributes = [
             f"scale = {build.real(r.scale)}",
             "" if r.v_first else "state_layout = #gdn.state_layout<k_first>",

@@ -232,6 +232,31 @@ def test_destinations_and_states_in_place():
     check("in place", (o, state), expected)
 
 
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_pool_of_states(problem):
+    x = PROBLEMS[problem]()
+    g, beta = -x.uniform(HV), x.uniform(HV)
+    pool = f32(x.rng.standard_normal((9, HV, K, V)))
+    slots = np.array([7, -1, 2, 4][: x.N], np.int32)
+    start = np.stack([pool[slot] if slot >= 0 else 0 * pool[0] for slot in slots])
+    want_o, want_state = x.expected(gate=g, beta=beta, state=start)
+    rows = x.starts or [n * x.T for n in range(x.N + 1)]
+    flat = want_o.reshape(-1, HV, V)
+    want_pool = pool.copy()
+    for n, slot in enumerate(slots):
+        if slot < 0:
+            flat[rows[n] : rows[n + 1]] = 0
+        else:
+            want_pool[slot] = want_state[n]
+    untouched = [entry for entry in range(9) if entry not in slots]
+    before = pool[untouched].copy()
+    o, final = gdn.chunk_gated_delta_rule(
+        x.q, x.k, x.v, g, beta, initial_state=pool, state_indices=slots, cu_seqlens=x.cu
+    )
+    assert final is pool and np.array_equal(pool[untouched], before)
+    check("pool", (o, final), (want_o, want_pool))
+
+
 def test_no_initial_state_is_zeros_and_no_final_state_is_none():
     x = Inputs(37)
     g, beta = -x.uniform(HV), x.uniform(HV)

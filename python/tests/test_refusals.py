@@ -39,6 +39,7 @@ def call(function="chunk_gated_delta_rule", packed=False, **changes):
 
 
 CU = np.array([0, 5, T])
+POOL = {"initial_state": zeros(5, HV, K, V)}
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ CU = np.array([0, 5, T])
         ({"cu_seqlens": np.array([0, 7, 5, T]), "packed": True}, ValueError, "decrease from 7 to 5 at entry 2"),
         ({"cu_seqlens": np.array([1, T]), "packed": True}, ValueError, "start at 1, not at 0"),
         ({"cu_seqlens": np.array([0]), "packed": True}, ValueError, r"cu_seqlens has shape \[1\]"),
-        ({"cu_seqlens": CU.astype(np.float32), "packed": True}, TypeError, "cu_seqlens has element type f32; expected int32 or int64"),
+        ({"cu_seqlens": CU.astype(np.float32), "packed": True}, TypeError, "type f32; expected int32 or int64"),
         ({"cu_seqlens": CU, "cu_seqlens_cpu": [0, T], "packed": True}, ValueError, "has 2 entries, .* has 3"),
         ({"cu_seqlens": CU, "cu_seqlens_cpu": [0, 6, 11], "packed": True}, ValueError, "end at 11"),
         ({"cu_seqlens_cpu": [0, T]}, ValueError, "cu_seqlens_cpu is given without cu_seqlens"),
@@ -75,6 +76,16 @@ CU = np.array([0, 5, T])
         ({"final_state": zeros(B, HV, K)}, ValueError, "final_state has shape"),
         ({"out": zeros(B, T, HV, V + 1)}, ValueError, r"out has shape \[2, 12, 4, 9\]"),
         ({"out": zeros(B, T, HV, V, dtype=np.float16)}, TypeError, "out has element type float16"),
+        ({"state_indices": zeros(B, dtype=np.int32)}, ValueError, "needs a pool of states as initial_state"),
+        ({"state_indices": zeros(3, dtype=np.int32), **POOL}, ValueError, r"state_indices has shape \[3\]"),
+        ({"state_indices": zeros(B), **POOL}, TypeError, "state_indices has element type f32"),
+        ({"state_indices": np.array([1, 5]), **POOL}, ValueError, "slot 5 of sequence 1 is not in a pool of 5"),
+        ({"state_indices": np.array([3, 3]), **POOL}, ValueError, "sequences 0 and 1 have the same slot 3"),
+        (
+            {"state_indices": np.array([1, 2]), **POOL, "final_state": zeros(B, HV, K, V)},
+            ValueError,
+            "final_state cannot be given with state_indices",
+        ),
         # options
         ({"allow_neg_eigval": True}, ValueError, "`allow_neg_eigval=True` requires"),
         ({"use_gate_in_kernel": True}, ValueError, "A_log is needed"),

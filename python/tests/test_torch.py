@@ -76,7 +76,8 @@ def test_compile_without_graph_breaks():
     want = two_layers(*x)
     assert same(compiled(*x), want)
     longer = inputs(tokens=77)
-    assert same(torch.compile(two_layers, fullgraph=True, backend="aot_eager", dynamic=True)(*longer), two_layers(*longer))
+    compiled = torch.compile(two_layers, fullgraph=True, backend="aot_eager", dynamic=True)
+    assert same(compiled(*longer), two_layers(*longer))
 
 
 def test_compile_with_state_in_place():
@@ -120,7 +121,7 @@ def test_operators_meet_their_schemas():
     q, k, v, g, beta = inputs()
     out, state = torch.empty_like(v), torch.empty(B, HV, K, V)
     rest = (K**-0.5, "log", None, "value", False, False, None, False, False)
-    arguments = (q, k, v, g, None, None, beta, None, None, None, None, out, state, *rest)
+    arguments = (q, k, v, g, None, None, beta, None, None, None, None, None, out, state, *rest)
     checks = ("test_schema", "test_autograd_registration", "test_faketensor")
     torch.library.opcheck(torch.ops.gdn.recurrence.default, arguments, test_utils=checks)
     torch.library.opcheck(torch.ops.gdn.l2norm.default, (q, 1e-6, torch.empty_like(q)), test_utils=checks)

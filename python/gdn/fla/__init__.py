@@ -9,7 +9,8 @@ NotImplementedError with its name. All functions also take, by keyword:
     linear_gate   g is the decay itself, in [0, 1], instead of its natural logarithm
     out           destination of o
     final_state   destination of the final state; it may be initial_state (updated in place)
-    validate      reads cu_seqlens back and checks it, which waits for the device
+    state_indices slots of a pool of states: initial_state is the pool, updated in place; below 0 skips
+    validate      reads cu_seqlens and state_indices back and checks them, which waits for the device
 
 See `gdn.recurrence` for the formula, types and errors of all of them. States are [N, HV, K, V], or
 [N, HV, V, K] with state_v_first.

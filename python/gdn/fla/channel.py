@@ -60,6 +60,7 @@ def chunk_kda(
     linear_gate=False,
     out=None,
     final_state=None,
+    state_indices=None,
     validate=False,
 ):
     """Kimi Delta Attention (arXiv:2510.26692): S <- S diag(exp(g)); S <- S + beta (v - S k) k^T; o = scale S q.
@@ -92,6 +93,7 @@ def chunk_kda(
         chunk=chunk_of(chunk_size, (32, 64), "KDA"),
         out=out,
         final_state=final_state,
+        state_indices=state_indices,
         validate=validate,
         **gate_form(use_gate_in_kernel, linear_gate, A_log, dt_bias, lower_bound),
     )
@@ -121,6 +123,7 @@ def fused_recurrent_kda(
     linear_gate=False,
     out=None,
     final_state=None,
+    state_indices=None,
     validate=False,
 ):
     """Kimi Delta Attention for few tokens: as `chunk_kda`."""
@@ -143,6 +146,7 @@ def fused_recurrent_kda(
         cu_seqlens_cpu=cu_seqlens_cpu,
         out=out,
         final_state=final_state,
+        state_indices=state_indices,
         validate=validate,
         **gate_form(use_gate_in_kernel, linear_gate, A_log, dt_bias, lower_bound),
     )
@@ -176,6 +180,7 @@ def chunk_gdn2(
     linear_gate=False,
     out=None,
     final_state=None,
+    state_indices=None,
     validate=False,
 ):
     """Gated DeltaNet-2: S <- S diag(exp(g)); S <- S + (w o v - S (b o k)) k^T; o = scale S q.
@@ -203,6 +208,7 @@ def chunk_gdn2(
         cu_seqlens_cpu=cu_seqlens_cpu,
         out=out,
         final_state=final_state,
+        state_indices=state_indices,
         validate=validate,
         **gate_form(use_gate_in_kernel, linear_gate, A_log, dt_bias, lower_bound),
     )
@@ -238,6 +244,7 @@ def fused_recurrent_gdn2(
     linear_gate=False,
     out=None,
     final_state=None,
+    state_indices=None,
     validate=False,
 ):
     """Gated DeltaNet-2 for few tokens: as `chunk_gdn2`."""
@@ -258,6 +265,7 @@ def fused_recurrent_gdn2(
         cu_seqlens_cpu=cu_seqlens_cpu,
         out=out,
         final_state=final_state,
+        state_indices=state_indices,
         validate=validate,
         **gate_form(use_gate_in_kernel, linear_gate, A_log, dt_bias, lower_bound),
     )

@@ -36,6 +36,7 @@ def chunk_gated_delta_rule(
     linear_gate=False,
     out=None,
     final_state=None,
+    state_indices=None,
     validate=False,
 ):
     """Gated DeltaNet (arXiv:2412.06464): S <- exp(g) S; S <- S + beta (v - S k) k^T; o = scale S q.
@@ -66,6 +67,7 @@ def chunk_gated_delta_rule(
         chunk=chunk_of(chunk_size, (16, 32, 64), "Gated Delta Rule"),
         out=out,
         final_state=final_state,
+        state_indices=state_indices,
         validate=validate,
         **gate_form(use_gate_in_kernel, linear_gate, A_log, dt_bias),
     )
@@ -96,6 +98,7 @@ def fused_recurrent_gated_delta_rule(
     linear_gate=False,
     out=None,
     final_state=None,
+    state_indices=None,
     validate=False,
 ):
     """Gated DeltaNet for few tokens: as `chunk_gated_delta_rule`, with a choice of gates.
@@ -132,6 +135,7 @@ def fused_recurrent_gated_delta_rule(
         cu_seqlens_cpu=cu_seqlens_cpu,
         out=out,
         final_state=final_state,
+        state_indices=state_indices,
         validate=validate,
         **gate_form(use_gate_in_kernel, linear_gate, A_log, dt_bias),
     )
@@ -154,6 +158,7 @@ def chunk_delta_rule(
     state_v_first=False,
     out=None,
     final_state=None,
+    state_indices=None,
     validate=False,
 ):
     """DeltaNet (arXiv:2406.06484): S <- S + beta (v - S k) k^T; o = scale S q.
@@ -179,6 +184,7 @@ def chunk_delta_rule(
         chunk=chunk_of(chunk_size, (16, 32, 64), "the Delta Rule"),
         out=out,
         final_state=final_state,
+        state_indices=state_indices,
         validate=validate,
     )
 
@@ -198,6 +204,7 @@ def fused_recurrent_delta_rule(
     state_v_first=False,
     out=None,
     final_state=None,
+    state_indices=None,
     validate=False,
 ):
     """DeltaNet for few tokens: as `chunk_delta_rule`; beta defaults to 1."""
@@ -221,5 +228,6 @@ def fused_recurrent_delta_rule(
         cu_seqlens_cpu=cu_seqlens_cpu,
         out=out,
         final_state=final_state,
+        state_indices=state_indices,
         validate=validate,
     )

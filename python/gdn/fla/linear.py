@@ -42,6 +42,7 @@ def chunk_simple_gla(
     linear_gate=False,
     out=None,
     final_state=None,
+    state_indices=None,
     validate=False,
 ):
     """Linear attention with a decay per head (Mamba-2, arXiv:2405.21060; RetNet): S <- exp(g) S + v k^T; o = scale S q.
@@ -66,6 +67,7 @@ def chunk_simple_gla(
         chunk=None if chunk_size == 64 else chunk_size,
         out=out,
         final_state=final_state,
+        state_indices=state_indices,
         validate=validate,
         **form,
     )
@@ -89,6 +91,7 @@ def fused_recurrent_simple_gla(
     linear_gate=False,
     out=None,
     final_state=None,
+    state_indices=None,
     validate=False,
 ):
     """`chunk_simple_gla` for few tokens."""
@@ -107,6 +110,7 @@ def fused_recurrent_simple_gla(
         cu_seqlens_cpu=cu_seqlens_cpu,
         out=out,
         final_state=final_state,
+        state_indices=state_indices,
         validate=validate,
         **form,
     )
@@ -127,6 +131,7 @@ def chunk_gla(
     linear_gate=False,
     out=None,
     final_state=None,
+    state_indices=None,
     validate=False,
 ):
     """Gated linear attention (arXiv:2312.06635), a decay per key channel: S <- S diag(exp(g)) + v k^T; o = scale S q.
@@ -147,6 +152,7 @@ def chunk_gla(
         cu_seqlens_cpu=cu_seqlens_cpu,
         out=out,
         final_state=final_state,
+        state_indices=state_indices,
         validate=validate,
         **gate_form(False, linear_gate, None, None),
     )
