@@ -64,12 +64,11 @@ class Instructions(Block):
         size = np.dtype(kind).itemsize
         address = self.address(args[1], mask)
         total = size * len(registers)
-        data = (
-            self.load_shared(address, total, self.tid[mask]) if space == "shared" else self.load_global(address, total)
-        )
+        data = (self.load_shared(address, total, self.tid[mask]) if space == "shared"
+                else self.load_global(address, total))
         for i, register in enumerate(registers):
             value = np.zeros(self.threads, f"u{size}")
-            value[mask] = np.ascontiguousarray(data[:, i * size : (i + 1) * size]).view(f"u{size}")[:, 0]
+            value[mask] = np.ascontiguousarray(data[:, i * size:(i + 1) * size]).view(f"u{size}")[:, 0]
             if op[-1] == "s32" and register.startswith("%rd"):
                 value = value.view(np.int32).astype(np.int64).view(U64)
             self.write(register, value, mask)
@@ -200,12 +199,8 @@ class Instructions(Block):
 
     def op_setp(self, op, args, mask):
         compare = {
-            "eq": np.equal,
-            "ne": np.not_equal,
-            "lt": np.less,
-            "le": np.less_equal,
-            "gt": np.greater,
-            "ge": np.greater_equal,
+            "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
+            "gt": np.greater, "ge": np.greater_equal,
         }
         name, kind = op[1], _kind(op[-1])
         a, b = (self.read(x, kind if kind == F32 else _UNSIGNED[np.dtype(kind).itemsize * 8]) for x in args[1:3])
@@ -264,7 +259,7 @@ class Instructions(Block):
 
     def _matrix_rows(self, address, mask, count):
         """Addresses of the rows of the matrices: (warps, count, 8)."""
-        return address.reshape(-1, 32)[:, : 8 * count].reshape(-1, count, 8)
+        return address.reshape(-1, 32)[:, :8 * count].reshape(-1, count, 8)
 
     def op_ldmatrix(self, op, args, mask):
         threads = self._lanes(mask)
@@ -329,10 +324,10 @@ class Instructions(Block):
             self.copies = []
         elif op[2] in ("wait_group", "wait_all"):
             pending = int(args[0]) if args else 0
-            for copies in self.groups[: len(self.groups) - pending]:
+            for copies in self.groups[:len(self.groups) - pending]:
                 for offset, data, thread in copies:
                     self.store_shared(offset, data, thread)
-            self.groups = self.groups[len(self.groups) - pending :]
+            self.groups = self.groups[len(self.groups) - pending:]
         else:
             self._start_copy(args, mask)
 

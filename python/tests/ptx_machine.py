@@ -60,7 +60,7 @@ class Kernel:
             statement = statement.strip()
             while label := re.match(r"(\$?\w+):(?![:\w])\s*", statement):
                 self.labels[label[1]] = len(self.code)
-                statement = statement[label.end() :]
+                statement = statement[label.end():]
             if not statement or statement.startswith((".reg", ".loc", ".pragma")):
                 continue
             match = _STATEMENT.fullmatch(statement)
@@ -68,6 +68,7 @@ class Kernel:
                 raise PtxError(f"no instruction: {statement}")
             negated, predicate, opcode, rest = match.groups()
             self.code.append((predicate, bool(negated), opcode.split("."), _operands(rest)))
+
 
     def _successors(self, start):
         """Where the basic block that begins at `start` may lead."""
@@ -114,7 +115,9 @@ def _operands(text):
             found.append(text[start:i].strip())
             start = i + 1
     found = [f for f in found if f]
-    return [[part.strip() for part in f[1:-1].split(",")] if f.startswith("{") else f for f in found]
+    return [
+        [part.strip() for part in f[1:-1].split(",")] if f.startswith("{") else f for f in found
+    ]
 
 
 def parse(text):
@@ -204,11 +207,8 @@ class Block:
             value = value.view(U32)
         old = self.registers.get(register)
         if old is None or mask.all():
-            self.registers[register] = (
-                value
-                if old is None and mask.all()
-                else np.where(mask, value, old if old is not None else 0).astype(value.dtype)
-            )
+            self.registers[register] = value if old is None and mask.all() else np.where(
+                mask, value, old if old is not None else 0).astype(value.dtype)
         else:
             self.registers[register] = np.where(mask, value, old).astype(value.dtype)
 
@@ -233,8 +233,7 @@ class Block:
                 first = np.flatnonzero(foreign)[0]
                 raise PtxError(
                     f"{self.kernel.name}: thread {thread[first]} {'writes' if writes else 'reads'} shared byte "
-                    f"{at[first]} that another thread {'uses' if writes else 'writes'} without a barrier between"
-                )
+                    f"{at[first]} that another thread {'uses' if writes else 'writes'} without a barrier between")
             if writes:
                 if np.unique(at).size != at.size:
                     raise PtxError(f"{self.kernel.name}: two threads write shared byte {at[0]} at once")

@@ -113,7 +113,9 @@ def test_short_conv(path, tokens, rng):
     x = store(rng.standard_normal((2, tokens, 20)), "bf16")
     w = store(rng.standard_normal((20, 4)), "bf16")
     state = store(rng.standard_normal((2, 20, 4)), "bf16")
-    want, final = reference.short_conv(read(x, "bf16"), read(w, "bf16"), state=read(state, "bf16"), act="silu")
+    want, final = reference.short_conv(
+        read(x, "bf16"), read(w, "bf16"), state=read(state, "bf16"), act="silu"
+    )
     y = empty(x.shape, "bf16")
     call(path, "conv", [x, w, y, state])
     np.testing.assert_allclose(read(y, "bf16"), want, rtol=2**-8, atol=2e-6)

@@ -83,6 +83,7 @@ def test_recurrence(model, form_name, dtype):
     recurrences.check(form, dtype, x, results, want, dtype)
 
 
+
 SWAP = """
 .visible .entry swap(
     .param .u64 .ptr .global .align 16 swap_param_0

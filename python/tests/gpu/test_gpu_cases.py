@@ -52,6 +52,7 @@ def put(x, dtype="f32"):
 
 @pytest.mark.parametrize("tokens", [200, 4096])
 def test_d01_zero_gates_are_no_gates(tokens):
+
     p = Problem("gated_delta", B=2, T=tokens, Hqk=2, Hv=2)
     gated, plain = load(p.text(), p.but(model="delta").text())
     x = inputs(p)
@@ -165,6 +166,7 @@ def test_d05_decay():
 @pytest.mark.parametrize("beta", [1.0, 1.9])
 @pytest.mark.parametrize("gates", ["none", "random"])
 def test_d06_equal_keys(gates, beta, dtype):
+
     p = Problem("gated_delta", Hqk=2, Hv=2, dtype=dtype)
     (kernel,) = load(p.text())
     key = normal((64,), seed=3)

@@ -200,9 +200,9 @@ func.func @memory(%x: memref<?x4x16xbf16>, %y: memref<?x4x16xbf16>, %z: memref<2
 // CHECK-LABEL: func @arithmetic_map(
 // CHECK-SAME: %[[X:arg[0-9]+]]: memref<?x16xbf16>, %[[ROW:arg[0-9]+]]: memref<16xf32>, %[[COL:arg[0-9]+]]: memref<?xf32>, %[[Y:arg[0-9]+]]: memref<?x16xf32>
 // CHECK: gdn_tile.load %[[X]][%{{.*}}] dims [0, 1] valid
-// CHECK: gdn_tile.load %[[ROW]][%{{.*}}] dims [0] valid({{.*}}) : memref<16xf32> -> vector<1x16xf32>
+// CHECK: gdn_tile.load %[[ROW]][%{{.*}}] dims [0] valid({{.*}}) : memref<16xf32>, vector<1x16xf32>
 // CHECK: vector.broadcast
-// CHECK: gdn_tile.load %[[COL]][%{{.*}}] dims [0] valid({{.*}}) : memref<?xf32> -> vector<{{[0-9]+}}x1xf32>
+// CHECK: gdn_tile.load %[[COL]][%{{.*}}] dims [0] valid({{.*}}) : memref<?xf32>, vector<{{[0-9]+}}x1xf32>
 // CHECK: arith.extf %{{.*}} : vector<[[SHAPE:[0-9]+x16]]xbf16> to vector<[[SHAPE]]xf32>
 // CHECK: arith.mulf %{{.*}}, %{{.*}} : vector<[[SHAPE]]xf32>
 // CHECK: gdn_tile.store %{{.*}}, %[[Y]]
