@@ -9,7 +9,7 @@ import os
 
 from . import arrays, build, cpu, rule
 from . import compile as compiler
-from .checks import Call, check_slots, check_starts
+from .checks import Call, check_slots, check_starts, checkpoint_shape
 
 _STATE_ROWS_OF_A_STEP = 8
 
@@ -106,6 +106,8 @@ def make_rule(call, in_place, state_dtype):
         slots=_dtype(call.state_indices),
         initial="in_place" if in_place else _dtype(call.initial_state),
         state_dtype=state_dtype,
+        every=call.every,
+        checkpoint_dtype=_dtype(call.checkpoints),
         tokens=tokens if not packed and 0 < tokens <= rule.STEP_TOKENS else None,
         schedule=_schedule(call, sequences, in_cpu),
     )
@@ -127,13 +129,15 @@ def run_recurrence(*arguments):
             if name == "cu_seqlens":
                 check_starts(name, _host_integers(x), call.q.shape[1])
             else:
-                check_slots(name, _host_integers(x), final_state.shape[0])
+                check_slots(
+                    name, _host_integers(x), (call.initial_state if final_state is None else final_state).shape[0]
+                )
     key = make_rule(call, in_place, _dtype(final_state))
-    values = dict(zip(Call._fields, call))
+    values = dict(zip(Call._fields, call), o=out, state=final_state)
     values["offsets"], values["slots"], values["initial"] = call.cu_seqlens, call.state_indices, call.initial_state
     names = tuple(key.arguments())
-    inputs = [arrays.dense(values[name]) for name in names[:-2]]
-    run(key, rule.ir, names, [*inputs, out, final_state])
+    destinations = ("o", "state", "checkpoints")
+    run(key, rule.ir, names, [values[n] if n in destinations else arrays.dense(values[n]) for n in names])
 
 
 def run_linear_attn(q, k, v, cu_seqlens, initial_state, initial_sums, out, final_state, final_sums, scale):
@@ -161,7 +165,7 @@ def run_linear_attn(q, k, v, cu_seqlens, initial_state, initial_sums, out, final
     run(key, rule.normalized_ir, names, [*inputs, out, final_state, final_sums])
 
 
-_INPUTS, _DESTINATIONS = Call._fields[:12], Call._fields[12:14]
+_INPUTS, _DESTINATIONS = Call._fields[:12], Call._fields[12:15]
 
 
 def check_overlap(fields):
@@ -179,24 +183,32 @@ def check_overlap(fields):
             raise ValueError(f"{name}, which is written to, overlaps {other_name}")
 
 
-def recurrence(call: Call, prepared=None):
-    """(o, final state) of a checked call. `prepared` runs it instead of this module; see gdn.eager."""
-    out, state = call.out, call.final_state
-    if (out is not None or state is not None) and not arrays.is_tracing(call.q):
+def recurrence(call: Call, prepared=None, wanted=True):
+    """(o, final state, checkpoints) of a checked call.
+
+    `prepared` runs it instead of this module; see gdn.eager. Where the final state is not `wanted`, a
+    given initial state is only read.
+    """
+    out, state, checkpoints = call.out, call.final_state, call.checkpoints
+    if (out is not None or state is not None or checkpoints is not None) and not arrays.is_tracing(call.q):
         check_overlap(call)
     if out is None:
         out = arrays.empty_like(call.q, tuple(call.v.shape), _dtype(call.v))
+    if call.every is not None and checkpoints is None:
+        shape = checkpoint_shape(call.q, call.v, call.v_first, call.every)
+        checkpoints = arrays.empty_like(call.q, shape, "f32")
     in_place = False
-    if state is None:
+    if state is not None:
+        in_place = call.initial_state is not None and arrays.same_memory(call.initial_state, state)
+    elif wanted or call.initial_state is None:
         state = arrays.empty_like(call.q, state_shape(call), "f32")
-    elif call.initial_state is not None:
-        in_place = arrays.same_memory(call.initial_state, state)
-    call = call._replace(out=out, final_state=state, initial_state=None if in_place else call.initial_state)
+    initial = None if in_place else call.initial_state
+    call = call._replace(out=out, final_state=state, checkpoints=checkpoints, initial_state=initial)
     if prepared is None:
         dispatch("recurrence", run_recurrence, *call, in_place)
     else:
         prepared(call, in_place)
-    return out, state
+    return out, state, checkpoints
 
 
 def dispatch(name, function, *arguments):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from . import arrays
 from .launch import check_offsets
 from .launch import check_slots as _check_slots
+from .rule import STEP_TOKENS
 
 _GATE_FORMS = ("log", "linear", "raw", "constant")
 _BETA_FORMS = ("value", "sigmoid", "2sigmoid", "one")
@@ -36,6 +37,7 @@ class Call(NamedTuple):
     initial_state: object
     out: object
     final_state: object
+    checkpoints: object
     scale: float
     gate_form: str
     lower_bound: float | None
@@ -43,6 +45,7 @@ class Call(NamedTuple):
     qk_l2norm: bool
     v_first: bool
     chunk: int | None
+    every: int | None
     validate: bool
 
 
@@ -231,6 +234,27 @@ def _check_states(q, v, sequences, v_first, initial_state, final_state):
         need_float(name, x)
 
 
+def checkpoint_shape(q, v, v_first, every):
+    K, V = q.shape[3], v.shape[3]
+    return (q.shape[0], q.shape[1] // every, v.shape[2], *((V, K) if v_first else (K, V)))
+
+
+def _check_checkpoints(q, v, v_first, every, checkpoints, chunk):
+    if every is None:
+        if checkpoints is not None:
+            raise ValueError("checkpoints is given without checkpoint_every")
+        return
+    if type(every) is not int or every < 1:
+        raise ValueError(f"checkpoint_every is {every}; expected a number of tokens, at least 1")
+    if every % 64 and q.shape[1] > STEP_TOKENS:
+        raise ValueError(
+            f"checkpoint_every is {every}; calls of more than {STEP_TOKENS} tokens give states at multiples of 64"
+        )
+    if checkpoints is not None:
+        need_shape("checkpoints", checkpoints, checkpoint_shape(q, v, v_first, every), "[B, T // every, ...] here")
+        need_float("checkpoints", checkpoints)
+
+
 def check_call(
     q,
     k,
@@ -252,8 +276,10 @@ def check_call(
     cu_seqlens=None,
     cu_seqlens_cpu=None,
     chunk=None,
+    every=None,
     out=None,
     final_state=None,
+    checkpoints=None,
     state_indices=None,
     validate=False,
 ):
@@ -267,6 +293,7 @@ def check_call(
     _check_states(q, v, sequences if state_indices is None else None, v_first, initial_state, final_state)
     if chunk is not None and chunk not in CHUNKS:
         raise ValueError(f"chunk is {chunk}; expected 16, 32 or 64")
+    _check_checkpoints(q, v, v_first, every, checkpoints, chunk)
     if out is not None:
         need_shape("out", out, v.shape, "v")
         if out.dtype != v.dtype:
@@ -286,6 +313,7 @@ def check_call(
         initial_state=initial_state,
         out=out,
         final_state=final_state,
+        checkpoints=checkpoints,
         scale=float(q.shape[3] ** -0.5 if scale is None else scale),
         gate_form=gate_form,
         lower_bound=None if lower_bound is None else float(lower_bound),
@@ -293,6 +321,7 @@ def check_call(
         qk_l2norm=bool(qk_l2norm),
         v_first=bool(v_first),
         chunk=chunk,
+        every=every,
         validate=validate,
     )
     _check_places(call)
@@ -314,6 +343,7 @@ _ARRAYS = (
     "initial_state",
     "out",
     "final_state",
+    "checkpoints",
 )
 
 

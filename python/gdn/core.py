@@ -30,6 +30,8 @@ def recurrence(
     cu_seqlens=None,
     cu_seqlens_cpu=None,
     chunk=None,
+    checkpoint_every=None,
+    checkpoints=None,
     out=None,
     final_state=None,
     state_indices=None,
@@ -70,6 +72,9 @@ def recurrence(
             device's copy is read by the kernels only: nothing waits for it.
         cu_seqlens_cpu: a copy of cu_seqlens on the host (any sequence of integers), which is checked.
         chunk: tokens per chunk (16, 32 or 64); chosen by the compiler if None.
+        checkpoint_every: returns the states inside the sequences too: after each token of a call of at most
+            8 tokens (1), or after every 64 tokens, or a multiple of that.
+        checkpoints: destination of these states.
         out: destination of o.
         final_state: destination of the final state, of the state's shape. It may be `initial_state`
             itself: then the state is updated in place.
@@ -81,7 +86,10 @@ def recurrence(
 
     Returns:
         o, [B, T, HV, V] of the type of v, and the final state or None. A new final state is float32.
-        An empty sequence has its initial state as final state.
+        An empty sequence has its initial state as final state. With checkpoint_every = n also the
+        checkpoints, [B, T // n, ...] and float32 if new: entry j of a sequence is its state after (j + 1) n
+        tokens; the entries of packed sequence s start at cu_seqlens[s] // n. An initial state that is
+        not the destination of the final one is never changed: a verify step with rollback needs no more.
 
     Raises:
         ValueError, TypeError: shapes, types, devices or options that do not fit, before any launch.
@@ -99,15 +107,14 @@ def recurrence(
         from . import eager
 
         tensors = (q, k, v, gate, A_log, dt_bias, beta, erase, write, cu_seqlens, state_indices, initial_state)
-        options = (scale, gate_form, lower_bound, beta_form, qk_l2norm, state_v_first, chunk, False)
-        fields = (*tensors, out, final_state, *options)
-        key = eager.key_of(fields)
+        options = (scale, gate_form, lower_bound, beta_form, qk_l2norm, state_v_first, chunk, checkpoint_every, False)
+        fields = (*tensors, out, final_state, checkpoints, *options)
+        key = eager.key_of(fields, wanted)
         entry = None if key is None else eager.find(key)
         if entry is not None:
             if cu_seqlens_cpu is not None:
                 check_sequences(q, cu_seqlens, cu_seqlens_cpu)
-            o, state = eager.run(entry, fields)
-            return o, (state if wanted else None)
+            return _results(eager.run(entry, fields), wanted, checkpoint_every)
         if key is not None:
             prepared = eager.first_run(key, fields)
     q, k, v = arrays.autocast(q, k, v)
@@ -131,10 +138,17 @@ def recurrence(
         cu_seqlens=cu_seqlens,
         cu_seqlens_cpu=cu_seqlens_cpu,
         chunk=chunk,
+        every=checkpoint_every,
+        checkpoints=checkpoints,
         out=out,
         final_state=final_state,
         state_indices=state_indices,
         validate=validate,
     )
-    o, state = backend.recurrence(call, prepared)
-    return o, (state if wanted else None)
+    return _results(backend.recurrence(call, prepared, wanted), wanted, checkpoint_every)
+
+
+def _results(results, wanted, every):
+    o, state, checkpoints = results
+    state = state if wanted else None
+    return (o, state) if every is None else (o, state, checkpoints)

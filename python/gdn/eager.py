@@ -20,7 +20,7 @@ _Tensor, _Parameter = torch.Tensor, torch.nn.Parameter
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _is_compiling = torch.compiler.is_compiling
 _NUM_TENSORS = Call._fields.index("scale")
-_OUT, _STATE = Call._fields.index("out"), Call._fields.index("final_state")
+_OUT, _STATE, _CHECKPOINTS = (Call._fields.index(name) for name in ("out", "final_state", "checkpoints"))
 _INITIAL = Call._fields.index("initial_state")
 _KEPT = 4096
 _local = threading.local()
@@ -28,7 +28,8 @@ _local = threading.local()
 
 class _Entry:
     def __init__(self, call, in_place):
-        rule = backend.make_rule(call, in_place, arrays.dtype_name(call.final_state))
+        state = call.final_state
+        rule = backend.make_rule(call, in_place, None if state is None else arrays.dtype_name(state))
         names = tuple(rule.arguments())
         self.sources = [Call._fields.index(_FIELDS.get(name, name)) for name in names]
         self.device = call.q.device
@@ -36,15 +37,19 @@ class _Entry:
         kernel = backend.kernel(rule, backend.rule.ir, names, backend.target_of(index))
         self.launcher = fast.Launcher(kernel, index, [tuple(call[i].shape) for i in self.sources])
         self.o_shape, self.o_dtype = tuple(call.v.shape), call.v.dtype
-        self.state_shape = tuple(call.final_state.shape)
+        self.state_shape = None if state is None else tuple(state.shape)
+        self.checkpoint_shape = None if call.checkpoints is None else tuple(call.checkpoints.shape)
 
 
 _FIELDS = {"offsets": "cu_seqlens", "slots": "state_indices", "initial": "initial_state", "o": "out"}
 _FIELDS["state"] = "final_state"
 
 
-def key_of(fields):
-    """The key of a call (the fields of a Call, unchecked), or None for one that is not for this path."""
+def key_of(fields, wanted):
+    """The key of a call (the fields of a Call, unchecked), or None for one that is not for this path.
+
+    `wanted` says whether the final state is.
+    """
     if _is_compiling() or _dispatch_modes():
         return None
     key = list(fields[_NUM_TENSORS:])
@@ -70,7 +75,7 @@ def key_of(fields):
         return None
     final, initial = fields[_STATE], fields[_INITIAL]
     in_place = final is not None and initial is not None and arrays.same_memory(initial, final)
-    key += (device, in_place)
+    key += (device, in_place, wanted)
     return tuple(key)
 
 
@@ -87,7 +92,7 @@ def first_run(key, fields):
             entries.clear()
         entry = _Entry(call, in_place)
         given = list(fields)
-        given[_OUT], given[_STATE] = call.out, call.final_state
+        given[_OUT], given[_STATE], given[_CHECKPOINTS] = call.out, call.final_state, call.checkpoints
         run(entry, given)
         entries[key] = entry
 
@@ -95,20 +100,22 @@ def first_run(key, fields):
 
 
 def run(entry, fields):
-    """(o, final state); the tensors of `fields` are as the entry's."""
-    if fields[_OUT] is not None or fields[_STATE] is not None:
+    """(o, final state, checkpoints); the tensors of `fields` are as the entry's."""
+    if fields[_OUT] is not None or fields[_STATE] is not None or fields[_CHECKPOINTS] is not None:
         backend.check_overlap(fields)
     fields = list(fields)
     if fields[_OUT] is None:
         fields[_OUT] = torch.empty(entry.o_shape, dtype=entry.o_dtype, device=entry.device)
-    if fields[_STATE] is None:
+    if fields[_CHECKPOINTS] is None and entry.checkpoint_shape is not None:
+        fields[_CHECKPOINTS] = torch.empty(entry.checkpoint_shape, dtype=torch.float32, device=entry.device)
+    if fields[_STATE] is None and entry.state_shape is not None:
         fields[_STATE] = torch.empty(entry.state_shape, dtype=torch.float32, device=entry.device)
     pointers, copies = [], None
     for i in entry.sources:
         x = fields[i]
         pointer = x.data_ptr()
         if pointer & 15 or not x.is_contiguous():
-            if i in (_OUT, _STATE) and x.numel():
+            if i in (_OUT, _STATE, _CHECKPOINTS) and x.numel():
                 raise ValueError(
                     f"{Call._fields[i]} of shape {list(x.shape)} must be contiguous and 16-byte aligned, because it "
                     "is written to"
@@ -118,4 +125,4 @@ def run(entry, fields):
             pointer = x.data_ptr()
         pointers.append(pointer)
     entry.launcher(pointers)
-    return fields[_OUT], fields[_STATE]
+    return fields[_OUT], fields[_STATE], fields[_CHECKPOINTS]

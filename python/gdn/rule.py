@@ -41,7 +41,9 @@ class Rule(NamedTuple):
     offsets: str | None = None  # element type of cu_seqlens
     slots: str | None = None  # element type of the slots of a pool of states
     initial: str | None = None  # None: zeros; "in_place": what the destination holds; else its element type
-    state_dtype: str = "f32"
+    state_dtype: str | None = "f32"  # of the destination; None: the initial state is only read
+    every: int | None = None  # tokens from one checkpoint to the next
+    checkpoint_dtype: str | None = None
     tokens: int | None = None  # static T
     schedule: str | None = None
     eps: float = 1e-6
@@ -59,7 +61,9 @@ class Rule(NamedTuple):
             "slots": self.slots,
             "initial": self.initial not in (None, "in_place"),
         }
-        return ["q", "k", "v", *(name for name, there in present.items() if there), "o", "state"]
+        state = ["state"] if self.state_dtype else []
+        checkpoints = ["checkpoints"] if self.every else []
+        return ["q", "k", "v", *(name for name, there in present.items() if there), "o", *state, *checkpoints]
 
 
 class _Writer:
@@ -113,13 +117,16 @@ class _Writer:
         self.state_shape = (None, r.value_heads, *matrix)
         shapes["initial"] = self.state_shape
         self.shapes = shapes
-        *inputs, o, state = r.arguments()
+        inputs = [name for name in r.arguments() if name not in ("o", "state", "checkpoints")]
         for name in inputs:
             f.argument(name, shapes[name], dtypes.get(name, r.dtype))
         for name, shape, dtype in before:
             f.argument(name, shape, dtype)
-        f.destination(o, shapes["v"], r.dtype)
-        f.destination(state, self.state_shape, r.state_dtype)
+        f.destination("o", shapes["v"], r.dtype)
+        if r.state_dtype:
+            f.destination("state", self.state_shape, r.state_dtype)
+        if r.every:
+            f.destination("checkpoints", (self.B, None, *self.state_shape[1:]), r.checkpoint_dtype)
 
     # --- operands of the recurrence ---
 
@@ -187,16 +194,24 @@ class _Writer:
                 groups.append((name, [name]))
         attributes = [
             f"scale = {build.real(r.scale)}",
+            f"every = {r.every} : i64" if r.every else "",
             "" if r.v_first else "state_layout = #gdn.state_layout<k_first>",
             "" if r.schedule is None else f"schedule = {r.schedule}",
         ]
-        start = self.f.start_of("start", "initial", r.initial, "state", self.state_shape)
-        f.op(["y", "final"], "recurrence", groups, [o, start], attributes)
+        results, destinations = ["y"], [o]
+        if r.state_dtype:
+            results.append("final")
+            destinations.append(f.start_of("start", "initial", r.initial, "state", self.state_shape))
+        else:
+            groups.append(("initial", ["initial"]))
+        kept = ["checkpoints"] if r.every else []
+        results += ["inner"] if r.every else []
+        f.op(results, "recurrence", groups, destinations, attributes, kept)
+        return results
 
     def write(self):
         self.add_arguments()
-        self.recurrence("o")
-        return self.f.module(["y", "final"])
+        return self.f.module(self.recurrence("o"))
 
 
 # sigmoid(x) = 1 / (1 + exp(-x)); exp overflows to infinity, its reciprocal is 0.

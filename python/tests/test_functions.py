@@ -257,6 +257,37 @@ def test_pool_of_states(problem):
     check("pool", (o, final), (want_o, want_pool))
 
 
+def test_verify_gives_the_state_after_each_token_and_keeps_the_first():
+    x = Inputs(4, batch=3)
+    g, beta, h0 = -x.uniform(HV), x.uniform(HV), x.state()
+    before = h0.copy()
+    o, none, inner = gdn.fused_recurrent_gated_delta_rule(
+        x.q, x.k, x.v, g, beta=beta, initial_state=h0, checkpoint_every=1
+    )
+    assert none is None and np.array_equal(h0, before) and inner.shape == (3, 4, HV, K, V)
+    state, outputs = h0, []
+    for t in range(4):
+        token = [np.ascontiguousarray(a[:, t : t + 1]) for a in (x.q, x.k, x.v, g, beta)]
+        y, state = gdn.fused_recurrent_gated_delta_rule(
+            *token[:4], beta=token[4], initial_state=state, output_final_state=True
+        )
+        outputs.append(y)
+        assert ref.ratio(inner[:, t], state) < 1e-5
+    assert ref.ratio(o, np.concatenate(outputs, 1)) < 1e-5
+
+
+def test_checkpoints_of_a_prefill():
+    x = Inputs(130)
+    g, beta = -x.uniform(HV), x.uniform(HV)
+    kept = np.full((B, 2, HV, K, V), np.nan, np.float32)
+    o, state, inner = gdn.recurrence(x.q, x.k, x.v, g, beta, state_v_first=False, checkpoint_every=64, checkpoints=kept)
+    assert inner is kept
+    check("whole", (o, state), x.expected(gate=g, beta=beta))
+    first = [np.ascontiguousarray(a[:, :128]) for a in (x.q, x.k, x.v, g, beta)]
+    _, want = gdn.chunk_gated_delta_rule(*first, output_final_state=True)
+    assert ref.ratio(inner[:, 1], want) < 1e-5
+
+
 def test_no_initial_state_is_zeros_and_no_final_state_is_none():
     x = Inputs(37)
     g, beta = -x.uniform(HV), x.uniform(HV)

@@ -86,6 +86,8 @@ POOL = {"initial_state": zeros(5, HV, K, V)}
             ValueError,
             "final_state cannot be given with state_indices",
         ),
+        ({"checkpoint_every": 0}, ValueError, "checkpoint_every is 0"),
+        ({"checkpoint_every": 1}, ValueError, "checkpoint_every is 1; .* more than 8 tokens .* multiples of 64"),
         # options
         ({"allow_neg_eigval": True}, ValueError, "`allow_neg_eigval=True` requires"),
         ({"use_gate_in_kernel": True}, ValueError, "A_log is needed"),

@@ -29,10 +29,11 @@ using namespace mlir::gdn;
 
 namespace {
 
-LogicalResult convertRecurrence(RecurrenceOp op) {
+LogicalResult convertRecurrence(RecurrenceOp op, StateStart start) {
   FailureOr<RecurrencePlan> plan = planRecurrence(op);
   if (failed(plan))
     return failure();
+  plan->start = start;
   switch (op.getSchedule()->getPhases()) {
   case Phases::Fused:
     return op.emitOpError("has no tile form with phases = fused; the phases of "
@@ -67,6 +68,10 @@ struct ConvertGdnToTilePass
       if (isa_and_nonnull<GdnDialect>(op->getDialect()))
         ops.push_back(op);
     });
+    DenseMap<Operation *, StateStart> starts;
+    for (Operation *op : ops)
+      if (auto recurrence = dyn_cast<RecurrenceOp>(op))
+        starts[op] = takeStateStart(recurrence);
     convertMemoryOps();
     for (Operation *op : ops) {
       // Kernels stand beside the function that launches them, where the passes
@@ -79,7 +84,9 @@ struct ConvertGdnToTilePass
       checkDynamicSizes(op);
       LogicalResult converted =
           llvm::TypeSwitch<Operation *, LogicalResult>(op)
-              .Case(convertRecurrence)
+              .Case([&](RecurrenceOp recurrence) {
+                return convertRecurrence(recurrence, starts[op]);
+              })
               .Case(buildL2NormKernel)
               .Case(buildGatedRMSNormKernel)
               .Case(buildGateKernel)

@@ -16,6 +16,13 @@ namespace mlir::gdn {
 
 enum class GateKind { None, Head, Channel };
 
+/// Where the initial state is, if not in the state's memref: in another one, or
+/// nowhere, because it is zero.
+struct StateStart {
+  Value source;
+  bool isZero = false;
+};
+
 /// What the kernels of one recurrence agree on: sizes, the model's parts, the
 /// operands with batch and time in one dimension [B * T, ...], and the
 /// workspaces between the prepare and the scan kernel.
@@ -35,6 +42,7 @@ struct RecurrencePlan {
   int64_t inverseParts;
   /// The state is written back.
   bool updatesState;
+  StateStart start;
   /// Tokens between checkpoints, if there are any.
   int64_t every;
 
@@ -58,6 +66,10 @@ struct RecurrencePlan {
     return {offsets, length, sequences, chunk, every};
   }
 };
+
+/// Takes the op that fills the state in front of the recurrence away, and says
+/// what it was. Nothing happens where the state might be used in between.
+StateStart takeStateStart(RecurrenceOp op);
 
 /// Collects sizes and host values. Emits an error at the op and fails if it
 /// has no tile form.

@@ -43,7 +43,7 @@ private:
   void copyTiles();
   Value buildChunk(Value state);
   Value newValues(Value stateOperand, Value grown);
-  Access stateAccess();
+  Access stateAccess(Value memref);
   void storeState(Value value, const Access &access);
   void keepState(Value value, const Sequence &sequence, Value start);
   void storeZeros(const Sequence &sequence, Value chunks);
@@ -54,7 +54,7 @@ private:
   SequenceMap sequences;
   // Arguments.
   Value q, key, v, write, inverse, scores, gates, decayedQ, decayedK, restK,
-      decay, out, entries, state, checkpoints;
+      decay, out, entries, state, start, checkpoints;
   // Shared tiles.
   Value qTile, kTile, restTile, vTile, writeTile, scoreTile, gateTile, outTile;
   SmallVector<Value> inverseTiles;
@@ -83,6 +83,7 @@ void ScanKernel::addArguments() {
   out = k.argument(plan.out);
   entries = k.argument(plan.entries);
   state = k.argument(plan.state);
+  start = plan.start.source ? k.argument(plan.start.source) : state;
   checkpoints = k.argument(plan.checkpoints);
 }
 
@@ -191,16 +192,16 @@ Value ScanKernel::buildChunk(Value stateValue) {
   return next;
 }
 
-Access ScanKernel::stateAccess() {
+Access ScanKernel::stateAccess(Value memref) {
   Value zero = k.index(0), keySize = k.index(plan.keySize);
   Value values = entry.bound(k, valuesLeft);
   if (plan.isKFirst)
-    return {state,
+    return {memref,
             {entry.index, head, zero, firstValue},
             {3, 2},
             {values, keySize}};
   return {
-      state, {entry.index, head, firstValue, zero}, {2, 3}, {values, keySize}};
+      memref, {entry.index, head, firstValue, zero}, {2, 3}, {values, keySize}};
 }
 
 void ScanKernel::storeState(Value value, const Access &access) {
@@ -260,7 +261,8 @@ void ScanKernel::build() {
   entry = StateEntry::get(k, entries, n);
   allocateTiles();
 
-  Value initial = k.loadF32(stateAccess(), {vb, kp});
+  Value initial = plan.start.isZero ? k.broadcast(k.constant(0.0), {vb, kp})
+                                    : k.loadF32(stateAccess(start), {vb, kp});
   Value chunks = k.ceilDiv(sequence.length, k.index(c));
   if (entries)
     storeZeros(sequence, chunks);
@@ -281,7 +283,7 @@ void ScanKernel::build() {
     scf::YieldOp::create(k, ValueRange{next});
   }
   if (plan.updatesState)
-    storeState(loop.getResult(0), stateAccess());
+    storeState(loop.getResult(0), stateAccess(state));
 
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
   Value perSequence =

@@ -104,7 +104,8 @@ private:
   StepShape shape;
   KernelBuilder k;
   SequenceMap sequences;
-  Value q, key, v, gate, beta, erase, write, out, entries, state, checkpoints;
+  Value q, key, v, gate, beta, erase, write, out, entries, state, start,
+      checkpoints;
   Value head, keyHead, firstValue, valuesLeft;
   StateEntry entry;
 };
@@ -122,6 +123,7 @@ void StepKernel::addArguments() {
   out = k.argument(plan.out);
   entries = k.argument(plan.entries);
   state = k.argument(plan.state);
+  start = plan.start.source ? k.argument(plan.start.source) : state;
   checkpoints = k.argument(plan.checkpoints);
 }
 
@@ -166,8 +168,10 @@ Value StepKernel::buildToken(Value stateValue, Value row) {
 void StepKernel::buildTokens(const Sequence &sequence) {
   Shape2 stateShape = plan.isKFirst ? Shape2{shape.keys, shape.values}
                                     : Shape2{shape.values, shape.keys};
-  Access access = stateAccess(state, entry.index, valuesLeft);
-  Value initial = k.loadF32(access, stateShape);
+  Value initial =
+      plan.start.isZero
+          ? k.broadcast(k.constant(0.0), stateShape)
+          : k.loadF32(stateAccess(start, entry.index, valuesLeft), stateShape);
   auto loop = scf::ForOp::create(k, k.index(0), sequence.length, k.index(1),
                                  ValueRange{initial});
   {
@@ -180,7 +184,7 @@ void StepKernel::buildTokens(const Sequence &sequence) {
     scf::YieldOp::create(k, ValueRange{next});
   }
   if (plan.updatesState)
-    storeState(loop.getResult(0), access);
+    storeState(loop.getResult(0), stateAccess(state, entry.index, valuesLeft));
 }
 
 void StepKernel::storeState(Value value, const Access &access) {

@@ -61,6 +61,7 @@ def chunk_kda(
     out=None,
     final_state=None,
     state_indices=None,
+    checkpoint_every=None,
     validate=False,
 ):
     """Kimi Delta Attention (arXiv:2510.26692): S <- S diag(exp(g)); S <- S + beta (v - S k) k^T; o = scale S q.
@@ -94,6 +95,7 @@ def chunk_kda(
         out=out,
         final_state=final_state,
         state_indices=state_indices,
+        checkpoint_every=checkpoint_every,
         validate=validate,
         **gate_form(use_gate_in_kernel, linear_gate, A_log, dt_bias, lower_bound),
     )
@@ -124,6 +126,7 @@ def fused_recurrent_kda(
     out=None,
     final_state=None,
     state_indices=None,
+    checkpoint_every=None,
     validate=False,
 ):
     """Kimi Delta Attention for few tokens: as `chunk_kda`."""
@@ -147,6 +150,7 @@ def fused_recurrent_kda(
         out=out,
         final_state=final_state,
         state_indices=state_indices,
+        checkpoint_every=checkpoint_every,
         validate=validate,
         **gate_form(use_gate_in_kernel, linear_gate, A_log, dt_bias, lower_bound),
     )
@@ -181,6 +185,7 @@ def chunk_gdn2(
     out=None,
     final_state=None,
     state_indices=None,
+    checkpoint_every=None,
     validate=False,
 ):
     """Gated DeltaNet-2: S <- S diag(exp(g)); S <- S + (w o v - S (b o k)) k^T; o = scale S q.
@@ -209,6 +214,7 @@ def chunk_gdn2(
         out=out,
         final_state=final_state,
         state_indices=state_indices,
+        checkpoint_every=checkpoint_every,
         validate=validate,
         **gate_form(use_gate_in_kernel, linear_gate, A_log, dt_bias, lower_bound),
     )
@@ -245,6 +251,7 @@ def fused_recurrent_gdn2(
     out=None,
     final_state=None,
     state_indices=None,
+    checkpoint_every=None,
     validate=False,
 ):
     """Gated DeltaNet-2 for few tokens: as `chunk_gdn2`."""
@@ -266,6 +273,7 @@ def fused_recurrent_gdn2(
         out=out,
         final_state=final_state,
         state_indices=state_indices,
+        checkpoint_every=checkpoint_every,
         validate=validate,
         **gate_form(use_gate_in_kernel, linear_gate, A_log, dt_bias, lower_bound),
     )

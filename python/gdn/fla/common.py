@@ -14,7 +14,7 @@ def refuse(**options):
         "cp_context": "context parallelism over several GPUs is not supported",
         "gv": "a gate per value channel is not supported",
         "reverse": "walking the tokens backwards is not supported; flip the inputs",
-        "return_intermediate_states": "the states of all chunks are not returned yet",
+        "return_intermediate_states": "use checkpoint_every=64 for the states behind each chunk",
     }
     for name, value in options.items():
         if value is not None and value is not False:

@@ -37,6 +37,7 @@ def chunk_gated_delta_rule(
     out=None,
     final_state=None,
     state_indices=None,
+    checkpoint_every=None,
     validate=False,
 ):
     """Gated DeltaNet (arXiv:2412.06464): S <- exp(g) S; S <- S + beta (v - S k) k^T; o = scale S q.
@@ -68,6 +69,7 @@ def chunk_gated_delta_rule(
         out=out,
         final_state=final_state,
         state_indices=state_indices,
+        checkpoint_every=checkpoint_every,
         validate=validate,
         **gate_form(use_gate_in_kernel, linear_gate, A_log, dt_bias),
     )
@@ -99,6 +101,7 @@ def fused_recurrent_gated_delta_rule(
     out=None,
     final_state=None,
     state_indices=None,
+    checkpoint_every=None,
     validate=False,
 ):
     """Gated DeltaNet for few tokens: as `chunk_gated_delta_rule`, with a choice of gates.
@@ -136,6 +139,7 @@ def fused_recurrent_gated_delta_rule(
         out=out,
         final_state=final_state,
         state_indices=state_indices,
+        checkpoint_every=checkpoint_every,
         validate=validate,
         **gate_form(use_gate_in_kernel, linear_gate, A_log, dt_bias),
     )
@@ -159,6 +163,7 @@ def chunk_delta_rule(
     out=None,
     final_state=None,
     state_indices=None,
+    checkpoint_every=None,
     validate=False,
 ):
     """DeltaNet (arXiv:2406.06484): S <- S + beta (v - S k) k^T; o = scale S q.
@@ -185,6 +190,7 @@ def chunk_delta_rule(
         out=out,
         final_state=final_state,
         state_indices=state_indices,
+        checkpoint_every=checkpoint_every,
         validate=validate,
     )
 
@@ -205,6 +211,7 @@ def fused_recurrent_delta_rule(
     out=None,
     final_state=None,
     state_indices=None,
+    checkpoint_every=None,
     validate=False,
 ):
     """DeltaNet for few tokens: as `chunk_delta_rule`; beta defaults to 1."""
@@ -229,5 +236,6 @@ def fused_recurrent_delta_rule(
         out=out,
         final_state=final_state,
         state_indices=state_indices,
+        checkpoint_every=checkpoint_every,
         validate=validate,
     )

@@ -43,6 +43,7 @@ def chunk_simple_gla(
     out=None,
     final_state=None,
     state_indices=None,
+    checkpoint_every=None,
     validate=False,
 ):
     """Linear attention with a decay per head (Mamba-2, arXiv:2405.21060; RetNet): S <- exp(g) S + v k^T; o = scale S q.
@@ -68,6 +69,7 @@ def chunk_simple_gla(
         out=out,
         final_state=final_state,
         state_indices=state_indices,
+        checkpoint_every=checkpoint_every,
         validate=validate,
         **form,
     )
@@ -92,6 +94,7 @@ def fused_recurrent_simple_gla(
     out=None,
     final_state=None,
     state_indices=None,
+    checkpoint_every=None,
     validate=False,
 ):
     """`chunk_simple_gla` for few tokens."""
@@ -111,6 +114,7 @@ def fused_recurrent_simple_gla(
         out=out,
         final_state=final_state,
         state_indices=state_indices,
+        checkpoint_every=checkpoint_every,
         validate=validate,
         **form,
     )
@@ -132,6 +136,7 @@ def chunk_gla(
     out=None,
     final_state=None,
     state_indices=None,
+    checkpoint_every=None,
     validate=False,
 ):
     """Gated linear attention (arXiv:2312.06635), a decay per key channel: S <- S diag(exp(g)) + v k^T; o = scale S q.
@@ -153,6 +158,7 @@ def chunk_gla(
         out=out,
         final_state=final_state,
         state_indices=state_indices,
+        checkpoint_every=checkpoint_every,
         validate=validate,
         **gate_form(False, linear_gate, None, None),
     )

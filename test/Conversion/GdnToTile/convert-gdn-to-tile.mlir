@@ -194,6 +194,53 @@ func.func @memory(%x: memref<?x4x16xbf16>, %y: memref<?x4x16xbf16>, %z: memref<2
 
 // -----
 
+// A state that is filled in front of the recurrence: with zeros, which the
+// kernel starts from; with another state, of another type, which it reads. A
+// state that something else looks at in between keeps its copy.
+
+// CHECK-LABEL: func @starts_step(
+// CHECK-NOT: gdn_tile.load %{{.*}} : memref<2x1x16x16xf32>
+// CHECK: gdn_tile.store %{{.*}} : vector<{{.*}}>, memref<2x1x16x16xf32>
+// CHECK-LABEL: func @starts_step_0(
+// CHECK: gdn_tile.load %{{.*}} : memref<2x1x16x16xbf16>, vector<
+// CHECK-NOT: gdn_tile.load %{{.*}} : memref<2x1x16x16xf32>
+// CHECK: gdn_tile.store %{{.*}} : vector<{{.*}}>, memref<2x1x16x16xf32>
+// CHECK-LABEL: func @starts_step_1(
+// CHECK: gdn_tile.load %{{.*}} : memref<2x1x16x16xf32>, vector<
+// CHECK-LABEL: func @starts(
+// CHECK-NOT: linalg
+// CHECK-NOT: memref.copy
+// CHECK: gdn_tile.launch @starts_step grid
+// CHECK-NEXT: gdn_tile.launch @starts_step_0 grid
+// CHECK: gdn_tile.launch @starts_copy grid
+// CHECK: gdn_tile.launch @starts_step_1 grid
+#all = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
+func.func @starts(%q: memref<2x3x1x16xbf16>, %o: memref<2x3x1x16xbf16>, %s: memref<2x1x16x16xf32>, %h: memref<2x1x16x16xbf16>,
+                  %t: memref<2x1x16x16xf32>, %u: memref<2x1x16x16xf32>, %w: memref<2x1x16x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%s : memref<2x1x16x16xf32>)
+  gdn.recurrence ins(%q, %q, %q : memref<2x3x1x16xbf16>, memref<2x3x1x16xbf16>, memref<2x3x1x16xbf16>)
+      outs(%o, %s : memref<2x3x1x16xbf16>, memref<2x1x16x16xf32>)
+      {schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>}
+  linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%h : memref<2x1x16x16xbf16>) outs(%t : memref<2x1x16x16xf32>) {
+  ^bb0(%e: bf16, %old: f32):
+    %0 = arith.extf %e : bf16 to f32
+    linalg.yield %0 : f32
+  }
+  gdn.recurrence ins(%q, %q, %q : memref<2x3x1x16xbf16>, memref<2x3x1x16xbf16>, memref<2x3x1x16xbf16>)
+      outs(%o, %t : memref<2x3x1x16xbf16>, memref<2x1x16x16xf32>)
+      {schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>}
+  memref.copy %t, %u : memref<2x1x16x16xf32> to memref<2x1x16x16xf32>
+  memref.copy %u, %w : memref<2x1x16x16xf32> to memref<2x1x16x16xf32>
+  gdn.recurrence ins(%q, %q, %q : memref<2x3x1x16xbf16>, memref<2x3x1x16xbf16>, memref<2x3x1x16xbf16>)
+      outs(%o, %u : memref<2x3x1x16xbf16>, memref<2x1x16x16xf32>)
+      {schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>}
+  return
+}
+
+// -----
+
 // Elementwise arithmetic: operands of the block, of one row for all, of one
 // value per row. Constants become splats.
 

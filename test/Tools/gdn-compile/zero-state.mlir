@@ -2,10 +2,10 @@
 // RUN: %python -c "import json, sys; print(json.dumps(json.load(open(sys.argv[1]))))" %t/forward.json | FileCheck %s
 
 // A state that starts at zero in the function, as a filled or a constant
-// tensor, is a buffer that a kernel of its own fills; it is returned.
+// tensor, is a buffer that is returned; nothing fills it, the scan starts at 0.
 
 // CHECK: "buffers": [{"dtype": "f32", "shape": [1, 2, 16, 16]}
-// CHECK-SAME: "kernel": "forward_fill"
+// CHECK-NOT: "kernel": "forward_fill"
 // CHECK-SAME: "kernel": "forward_prepare"
 // CHECK-SAME: "kernel": "forward_scan"
 // CHECK-SAME: "results": [{"argument": 1}, {"buffer": 0}]

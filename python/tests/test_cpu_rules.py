@@ -1,0 +1,106 @@
+# Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The IR that the functions compile for a GPU, run on the host by its tile programs."""
+
+import numpy as np
+import pytest
+
+from cpu_support import host_library, read, store
+from gdn import reference as ref
+from gdn import rule
+
+H, HV, K, V = 1, 2, 16, 24
+RULES = {
+    "everything": {
+        "gate": "head",
+        "gate_form": "raw",
+        "gate_dtype": "bf16",
+        "rate_dtype": "f16",
+        "bias_dtype": "f32",
+        "beta": "2sigmoid",
+        "beta_dtype": "bf16",
+        "qk_l2norm": True,
+        "initial": "bf16",
+    },
+    "linear gates": {
+        "gate": "head",
+        "gate_form": "linear",
+        "gate_dtype": "f32",
+        "beta": "one",
+        "initial": "f32",
+        "v_first": False,
+    },
+    "constant gates": {"gate": "head", "gate_form": "constant", "gate_dtype": "f32", "initial": None},
+    "bounded gates": {
+        "gate": "channel",
+        "gate_form": "raw",
+        "gate_dtype": "f32",
+        "lower_bound": -3.0,
+        "beta": "sigmoid",
+        "beta_dtype": "f32",
+        "initial": "f32",
+    },
+}
+
+
+def values_of(r, tokens, rng):
+    """float64 arrays of the arguments, and what the definition takes."""
+    batch = 2
+    q, k = (ref.l2norm(rng.standard_normal((batch, tokens, H, K))) for _ in range(2))
+    x = {"q": q, "k": k, "v": rng.standard_normal((batch, tokens, HV, V))}
+    tail = (K,) if r.gate == "channel" else ()
+    x["gate"] = {
+        "raw": rng.standard_normal((batch, tokens, HV, *tail)),
+        "linear": rng.random((batch, tokens, HV)),
+        "constant": -rng.random(HV),
+    }[r.gate_form]
+    x["A_log"], x["dt_bias"] = rng.standard_normal(HV), rng.standard_normal((HV, *tail))
+    x["beta"] = rng.standard_normal((batch, tokens, HV))
+    x["initial"] = rng.standard_normal((batch, HV, *((V, K) if r.v_first else (K, V))))
+    return x
+
+
+def expected(r, x):
+    gate = x["gate"]
+    if r.gate_form == "raw":
+        rate = x["A_log"] if r.rate_dtype else np.zeros(HV)
+        gate = ref.gate(gate, rate, x["dt_bias"] if r.bias_dtype else None, r.lower_bound)
+    elif r.gate_form == "linear":
+        gate = np.log(gate)
+    else:
+        gate = np.broadcast_to(gate, (*x["q"].shape[:2], HV))
+    beta = {
+        None: None,
+        "one": np.ones((*x["q"].shape[:2], HV)),
+        "sigmoid": ref.sigmoid(x["beta"]),
+        "2sigmoid": 2 * ref.sigmoid(x["beta"]),
+    }[r.beta]
+    q, k = (ref.l2norm(x[n]) if r.qk_l2norm else x[n] for n in ("q", "k"))
+    layout = "v_first" if r.v_first else "k_first"
+    state = x["initial"] if r.initial else None
+    return ref.recurrence(q, k, x["v"], gate, beta, state=state, scale=r.scale, state_layout=layout)
+
+
+@pytest.mark.parametrize("tokens", [3, 70])
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+def test_rule_by_tile_programs(name, tokens, dtype):
+    r = rule.Rule(H, HV, K, V, dtype, 0.3, tokens=tokens if tokens <= rule.STEP_TOKENS else None, **RULES[name])
+    x = values_of(r, tokens, np.random.default_rng(0))
+    dtypes = {
+        "gate": r.gate_dtype,
+        "A_log": r.rate_dtype,
+        "dt_bias": r.bias_dtype,
+        "beta": r.beta_dtype,
+        "initial": r.initial,
+        "o": dtype,
+        "state": "f32",
+    }
+    x["o"], x["state"] = np.full(x["v"].shape, np.nan), np.full(x["initial"].shape, np.nan)
+    stored = {n: store(x[n], dtypes.get(n, dtype)) for n in r.arguments()}
+    for n in stored:
+        x[n] = read(stored[n], dtypes.get(n, dtype))
+    want, want_state = expected(r, x)
+    host_library(rule.ir(r), "tile")("forward", list(stored.values()))
+    ref.check("o", read(stored["o"], dtype), want, "o", dtype)
+    ref.check("state", stored["state"], want_state, "state", dtype, tokens=False)
