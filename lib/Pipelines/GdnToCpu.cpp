@@ -113,13 +113,17 @@ void mlir::gdn::buildGdnToCpuPipeline(OpPassManager &pm,
     pm.addPass(createConvertGdnToLoopsPass());
     break;
   case CpuPath::Tile:
-  case CpuPath::PipelinedTile: {
+  case CpuPath::PipelinedTile:
+  case CpuPath::RotatedTile: {
     GpuPipelineOptions gpuOptions;
     gpuOptions.target = options.target;
     buildGdnToTilePipeline(pm, gpuOptions);
     buildDeallocatePipeline(pm);
     if (options.path == CpuPath::PipelinedTile)
-      buildOverlapPipeline(pm, gpuOptions);
+      buildOverlapPipeline(pm, gpuOptions, /*roles=*/false);
+    if (options.path == CpuPath::RotatedTile)
+      pm.addNestedPass<func::FuncOp>(
+          gdn_tile::createGdnTilePipelineProductsPass());
     pm.addPass(createConvertGdnTileToVectorPass());
     break;
   }

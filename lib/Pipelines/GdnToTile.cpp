@@ -37,17 +37,28 @@ void mlir::gdn::buildGdnToTilePipeline(OpPassManager &pm,
 }
 
 void mlir::gdn::buildOverlapPipeline(OpPassManager &pm,
-                                     const GpuPipelineOptions &options) {
+                                     const GpuPipelineOptions &options,
+                                     bool roles) {
+  std::optional<GpuTarget> target = lookUpGpuTarget(options.target);
+  bool hasWarpgroups = target && target->hasWarpgroupMma();
   OpPassManager &functions = pm.nest<func::FuncOp>();
+  if (hasWarpgroups && roles)
+    functions.addPass(gdn_tile::createGdnTileSpecializeWarpsPass());
+  // The loops that have no roles.
   functions.addPass(gdn_tile::createGdnTilePipelineCopiesPass());
+  // Before barriers tie iterations down.
+  if (hasWarpgroups) {
+    functions.addPass(gdn_tile::createGdnTilePipelineProductsPass());
+    functions.addPass(createCanonicalizerPass());
+    functions.addPass(createCSEPass());
+  }
   // What the loops have left.
   functions.addPass(gdn_tile::createGdnTileBatchCopiesPass());
   // Behind the copies: only now is it known which tiles are in flight.
   functions.addPass(gdn_tile::createGdnTileInsertBarriersPass());
   // Other products (mma.sync) are done when they are issued: issuing them early
   // only makes registers live longer.
-  std::optional<GpuTarget> target = lookUpGpuTarget(options.target);
-  if (!target || !target->hasWarpgroupMma())
+  if (!hasWarpgroups)
     return;
   // Behind the barriers, which products must not cross.
   functions.addPass(gdn_tile::createGdnTileOverlapProductsPass());

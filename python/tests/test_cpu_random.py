@@ -19,7 +19,7 @@ from test_cpu_recurrence import MODELS, PATHS
 
 SEED = int(os.environ.get("GDN_RANDOM_SEED", "1"))
 CASES = int(os.environ.get("GDN_RANDOM_CASES", "10"))
-COUNTED = {"loops": 1, "linalg": 1, "tile": 2, "pipelined-tile": 1}
+COUNTED = {"loops": 1, "linalg": 1, "tile": 2, "pipelined-tile": 1, "rotated-tile": 1}
 
 
 def draw_schedule(rng, path, K, V):

@@ -4,7 +4,8 @@
 
 `loops` is the scalar lowering, `linalg` the chunkwise level 1, `tile` the GPU's tile
 programs run block by block: the mathematics of every GPU kernel without a GPU,
-`pipelined-tile` the same with the copies that run ahead.
+`pipelined-tile` the same with the copies that run ahead, `rotated-tile` with the
+products that span two iterations.
 """
 
 import functools
@@ -16,7 +17,7 @@ import pytest
 from cpu_support import host_library, merge, read, store
 from gdn import build, reference
 
-PATHS = ("loops", "linalg", "tile", "pipelined-tile")
+PATHS = ("loops", "linalg", "tile", "pipelined-tile", "rotated-tile")
 MODELS = {
     "linear": {},
     "ssd": {"gate": "head"},

@@ -15,7 +15,7 @@ class OpPassManager;
 namespace gdn {
 
 /// How `gdn-to-cpu` computes the gdn ops.
-enum class CpuPath { Loops, Linalg, Tile, PipelinedTile };
+enum class CpuPath { Loops, Linalg, Tile, PipelinedTile, RotatedTile };
 
 struct GdnToCpuOptions : PassPipelineOptions<GdnToCpuOptions> {
   Option<CpuPath> path{
@@ -28,7 +28,9 @@ struct GdnToCpuOptions : PassPipelineOptions<GdnToCpuOptions> {
           clEnumValN(CpuPath::Tile, "tile",
                      "by the tile programs of a GPU, block by block"),
           clEnumValN(CpuPath::PipelinedTile, "pipelined-tile",
-                     "the same with barriers and copies that run ahead"))};
+                     "the same with barriers and copies that run ahead"),
+          clEnumValN(CpuPath::RotatedTile, "rotated-tile",
+                     "as tile, with products that span two iterations"))};
   Option<std::string> target{
       *this, "target",
       llvm::cl::desc("the GPU of the tile programs, as gdn-select-schedule"),
@@ -45,9 +47,11 @@ struct GpuPipelineOptions : PassPipelineOptions<GpuPipelineOptions> {
 void buildGdnToTilePipeline(OpPassManager &pm,
                             const GpuPipelineOptions &options);
 
-/// Synchronous tile programs to asynchronous ones with barriers; products too
-/// where the target has warpgroup products.
-void buildOverlapPipeline(OpPassManager &pm, const GpuPipelineOptions &options);
+/// Synchronous tile programs to asynchronous ones with barriers; where the
+/// target has warpgroup products, those too, and with `roles` warps for copies
+/// alone, which have no form on the CPU.
+void buildOverlapPipeline(OpPassManager &pm, const GpuPipelineOptions &options,
+                          bool roles = true);
 
 /// Tile programs to kernels in the LLVM and NVVM dialects, and their launches.
 void buildGdnTileToNVVMPipeline(OpPassManager &pm,

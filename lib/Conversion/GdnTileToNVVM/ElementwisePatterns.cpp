@@ -71,6 +71,14 @@ private:
     return e.builder.create(state)->getResult(0);
   }
 
+  /// Both bf16 of a register as f32: one instruction each, where the conversion
+  /// of 16-bit registers needs another to take the pair apart.
+  static SmallVector<Value> extendPair(Emitter &e, Value pair) {
+    Value word = e.bitcast(pair, e.i32());
+    return {e.bitcast(e.shlC(word, 16), e.f32()),
+            e.bitcast(e.andC(word, ~int64_t(0xFFFF)), e.f32())};
+  }
+
   SmallVector<Value> convertPairs(Emitter &e, Operation *op,
                                   ArrayRef<ValueRange> operands,
                                   VectorType fragment, bool packedOperands,
@@ -78,7 +86,14 @@ private:
     auto pairType = VectorType::get(2, fragment.getElementType());
     int64_t count = kernel.getLayout(fragment).getNumRegisters();
     SmallVector<Value> results;
+    bool extendsBF16 = isa<arith::ExtFOp>(op) &&
+                       fragment.getElementType().isF32() &&
+                       getElementTypeOrSelf(op->getOperand(0)).isBF16();
     for (int64_t p = 0; p < count / 2; ++p) {
+      if (extendsBF16) {
+        results.append(extendPair(e, operands.front()[p]));
+        continue;
+      }
       SmallVector<Value> values;
       for (ValueRange registers : operands)
         values.push_back(packedOperands

@@ -159,7 +159,7 @@ static bool meetsAllWarps(Operation *op) {
 /// The other warps of the block hold no part of a fragment.
 LogicalResult KernelLowering::checkRoles(RolesOp roles) {
   WalkResult walk = func.walk([&](Operation *op) {
-    if (op != func && !getRole(op) && !isa<RolesOp>(op) &&
+    if (op != func && !getRole(op) && !isa<RolesOp, arith::ConstantOp>(op) &&
         llvm::any_of(op->getResultTypes(), isFragment)) {
       op->emitOpError("holds a fragment in front of the roles");
       return WalkResult::interrupt();

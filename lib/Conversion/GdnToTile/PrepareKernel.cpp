@@ -69,6 +69,7 @@ private:
   void invert(Value products);
   void writeInverse(Value head, Value factor);
   void writeDecayedCopies(Value head);
+  void writeGates(Value head);
   void writeTile(Value fragment, Value workspace, ArrayRef<Value> position);
   void writeKeys(Value fragment, Value workspace, Value head);
   Value erasedKeys(Value keys);
@@ -229,13 +230,26 @@ void PrepareKernel::writeDecayedCopies(Value head) {
   writeKeys(k.fmul(k.convert(left, f32), grown), decayedK, head);
 }
 
+// What the scan multiplies by because of the gates of the tokens.
+void PrepareKernel::writeGates(Value head) {
+  Value sums = k.load(whole(k, gateTile), {1, c});
+  Value last = k.load({gateTile, {k.index(c - 1)}, {0}, {}}, {1, 1});
+  Value grown = k.exp2(sums);
+  auto write = [&](Value row, GateRow number) {
+    k.store(row, {gates, {slot, head, k.index(number * c)}, {2}, {}});
+  };
+  write(grown, kGrown);
+  write(k.exp2(k.fsub(last, sums)), kRest);
+  write(k.fmul(grown, k.constant(plan.op.getScaleValue())), kScaledGrown);
+}
+
 void PrepareKernel::buildHead(Value head) {
   if (gate)
     sumGates();
   if (plan.gateKind == GateKind::Channel)
     return buildChannelHead(head);
   if (gate)
-    k.copyOut(gateTile, {gates, {slot, head, k.index(0)}, {2}, {}});
+    writeGates(head);
   Value products = k.mma(k.load(whole(k, qTile), {c, kp}), kTile, Value(),
                          /*transposeB=*/true);
   products = k.fmul(products, k.constant(plan.op.getScaleValue()));

@@ -101,7 +101,7 @@ void mlir::gdn::allocateWorkspaces(RecurrencePlan &plan) {
   if (plan.isDelta)
     plan.inverse = allocate({plan.inverseParts, c, c}, plan.type);
   if (plan.gateKind == GateKind::Head)
-    plan.gates = allocate({c}, b.getF32Type());
+    plan.gates = allocate({kGateRows * c}, b.getF32Type());
   if (plan.gateKind == GateKind::Channel) {
     plan.decayedQ = allocate({c, plan.keySize}, plan.type);
     plan.restK = allocate({c, plan.keySize}, plan.type);

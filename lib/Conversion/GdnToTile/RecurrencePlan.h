@@ -23,6 +23,10 @@ struct StateStart {
   bool isZero = false;
 };
 
+/// Rows of the workspace `gates`, for G the sums of the gates of a chunk:
+/// exp(G), exp(G_C - G), scale exp(G). The scan has no time for exponentials.
+enum GateRow : int64_t { kGrown, kRest, kScaledGrown, kGateRows };
+
 /// What the kernels of one recurrence agree on: sizes, the model's parts, the
 /// operands with batch and time in one dimension [B * T, ...], and the
 /// workspaces between the prepare and the scan kernel.
@@ -50,8 +54,8 @@ struct RecurrencePlan {
   Value q, k, v, gate, beta, erase, write, offsets, entries, out, state,
       checkpoints;
   Value length, sequences;
-  /// [slots, Hv, parts, C, C]: T; [slots, Hv, C, C]: P; [slots, Hv, C]: sums of
-  /// the log2 gates.
+  /// [slots, Hv, parts, C, C]: T; [slots, Hv, C, C]: P; [slots, Hv, rows * C]:
+  /// what the gates of the tokens do, as `GateRow` says.
   Value inverse, scores, gates;
   /// With a gate per channel: q and k times their decay since the chunk's start
   /// and k times the decay to its end [slots, Hv, C, K], the chunk's decay

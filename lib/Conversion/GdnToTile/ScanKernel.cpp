@@ -101,7 +101,7 @@ void ScanKernel::allocateTiles() {
     for (int64_t part = 0; part < plan.inverseParts; ++part)
       inverseTiles.push_back(k.tile({c, c}, plan.type));
   if (gates)
-    gateTile = k.tile({c}, k.getF32Type());
+    gateTile = k.tile({kGateRows * c}, k.getF32Type());
   outTile = k.tile({c, vb}, plan.type);
 }
 
@@ -153,28 +153,29 @@ Value ScanKernel::buildChunk(Value stateValue) {
   Value zero = k.index(0);
   copyTiles();
   // In front of the products: loads from shared memory queue behind theirs.
-  Value sums, last, grown;
+  auto loadGates = [&](GateRow row) {
+    return k.load({gateTile, {k.index(row * c)}, {0}, {}}, {1, c});
+  };
+  Value grown, rest, scaled, last;
   if (gates) {
-    sums = k.load(whole(k, gateTile), {1, c});
-    last = memref::LoadOp::create(k, gateTile, ValueRange{k.index(c - 1)});
-    grown = k.exp2(sums);
+    grown = loadGates(kGrown);
+    rest = loadGates(kRest);
+    scaled = loadGates(kScaledGrown);
+    last = memref::LoadOp::create(k, gateTile,
+                                  ValueRange{k.index(kGrown * c + c - 1)});
   }
   Value operand = k.convert(stateValue, plan.type);
   Value updates = newValues(operand, grown);
 
   Value o = k.mma(operand, qTile, Value(), /*transposeB=*/true);
   // Copies of q with a gate per channel hold the scale already.
-  if (!decayedQ) {
-    Value factor = k.constant(plan.op.getScaleValue());
-    if (gates)
-      factor = k.fmul(factor, grown);
-    o = k.fmul(o, factor);
-  }
+  if (!decayedQ)
+    o = k.fmul(o, gates ? scaled : k.constant(plan.op.getScaleValue()));
   // The state first: the next chunk waits for it.
   Value local = k.convert(updates, plan.type);
   if (gates) {
-    updates = k.fmul(updates, k.exp2(k.fsub(last, sums)));
-    stateValue = k.fmul(stateValue, k.exp2(last));
+    updates = k.fmul(updates, rest);
+    stateValue = k.fmul(stateValue, last);
   }
   if (decay)
     stateValue =

@@ -5,7 +5,13 @@
 // CHECK-COUNT-2: llvm.fptrunc %{{.*}} : vector<2xf32> to vector<2xbf16>
 // CHECK-NOT: llvm.fptrunc
 // CHECK-COUNT-2: llvm.fadd %{{.*}} : vector<2xbf16>
-// CHECK-COUNT-2: llvm.fpext %{{.*}} : vector<2xbf16> to vector<2xf32>
+// Both halves of a register, by a shift and a mask.
+// CHECK: %[[WORD:.*]] = llvm.bitcast %{{.*}} : vector<2xbf16> to i32
+// CHECK: %[[LOW:.*]] = llvm.shl %[[WORD]], %{{.*}} : i32
+// CHECK: llvm.bitcast %[[LOW]] : i32 to f32
+// CHECK: %[[HIGH:.*]] = llvm.and %[[WORD]], %{{.*}} : i32
+// CHECK: llvm.bitcast %[[HIGH]] : i32 to f32
+// CHECK-NOT: llvm.fpext
 func.func @round(%x: memref<16x8xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
   %c0 = arith.constant 0 : index
   %a = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<16x8xf32>, vector<16x8xf32>

@@ -48,7 +48,8 @@
 // CHECK: %[[SLOTS:.*]] = arith.ceildivui %{{.*}}, %c16
 // CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x16x16xbf16>
 // CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x2x16x16xbf16>
-// CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x16xf32>
+// Three factors for each token.
+// CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x48xf32>
 // CHECK: gdn_tile.launch @split_prepare
 // 4 heads times 2 value blocks.
 // CHECK: gdn_tile.launch @split_scan grid(%c8)

@@ -8,7 +8,7 @@
 // CPU-LABEL: func @prefill
 // CPU: schedule = #gdn.schedule<phases = fused, chunk = 32, value_block = 128>
 // SM90-LABEL: func @prefill
-// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 3>
 // SM89-LABEL: func @prefill
 // SM89: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 2>
 func.func @prefill(%q: tensor<1x?x1x128xbf16>, %b: tensor<1x?x1xf32>, %s: tensor<1x1x128x128xf32>)
@@ -32,7 +32,7 @@ func.func @decode(%q: tensor<4x1x1x24xf32>, %s: tensor<4x1x24x24xf32>) -> tensor
 // A large head keeps its state in registers in short chunks only.
 
 // SM90-LABEL: func @large_head
-// SM90: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 2>
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 3>
 func.func @large_head(%q: tensor<1x?x1x256xbf16>, %s: tensor<1x1x256x256xf32>) -> tensor<1x?x1x256xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x1x256xbf16>, tensor<1x?x1x256xbf16>, tensor<1x?x1x256xbf16>)
       outs(%q, %s : tensor<1x?x1x256xbf16>, tensor<1x1x256x256xf32>) -> tensor<1x?x1x256xbf16>, tensor<1x1x256x256xf32>
@@ -64,7 +64,7 @@ func.func @wide(%q: tensor<1x20x1x16xf32>, %v: tensor<1x20x1x400xf32>, %s: tenso
 // CPU-LABEL: func @checkpoints
 // CPU: schedule = #gdn.schedule<phases = fused, chunk = 16, value_block = 128>
 // SM90-LABEL: func @checkpoints
-// SM90: schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 64, stages = 2>
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 64, stages = 3>
 func.func @checkpoints(%q: tensor<1x?x1x128xbf16>, %s: tensor<1x1x128x128xf32>, %c: tensor<1x?x1x128x128xf32>) -> tensor<1x?x1x128x128xf32> {
   %0:3 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>)
       outs(%q, %s : tensor<1x?x1x128xbf16>, tensor<1x1x128x128xf32>) checkpoints(%c : tensor<1x?x1x128x128xf32>) {every = 48 : i64}
@@ -84,4 +84,25 @@ func.func @odd_checkpoints(%q: tensor<1x?x1x128xbf16>, %cu: tensor<?xi32>, %s: t
       checkpoints(%c : tensor<1x?x1x128x128xf32>) {every = 24 : i64}
       -> tensor<1x?x1x128xbf16>, tensor<1x?x1x128x128xf32>
   return %0#1 : tensor<1x?x1x128x128xf32>
+}
+
+// Three stages of all tiles only where they fit, and where warps of their own
+// fill them: not for value blocks that no warpgroup computes.
+
+// SM90-LABEL: func @many_tiles
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>
+func.func @many_tiles(%q: tensor<1x?x1x128xbf16>, %g: tensor<1x?x1x128xf32>, %b: tensor<1x?x1xf32>, %s: tensor<1x1x128x128xf32>)
+    -> tensor<1x?x1x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>)
+      gate(%g : tensor<1x?x1x128xf32>) beta(%b : tensor<1x?x1xf32>)
+      outs(%q, %s : tensor<1x?x1x128xbf16>, tensor<1x1x128x128xf32>) -> tensor<1x?x1x128xbf16>, tensor<1x1x128x128xf32>
+  return %0#0 : tensor<1x?x1x128xbf16>
+}
+
+// SM90-LABEL: func @few_values
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 32, stages = 2>
+func.func @few_values(%q: tensor<1x?x1x32xbf16>, %s: tensor<1x1x32x32xf32>) -> tensor<1x?x1x32xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x1x32xbf16>, tensor<1x?x1x32xbf16>, tensor<1x?x1x32xbf16>)
+      outs(%q, %s : tensor<1x?x1x32xbf16>, tensor<1x1x32x32xf32>) -> tensor<1x?x1x32xbf16>, tensor<1x1x32x32xf32>
+  return %0#0 : tensor<1x?x1x32xbf16>
 }

@@ -100,3 +100,78 @@ func.func @others(%a: vector<64x64xf32>, %b: vector<64x64xbf16>)
   %1 = gdn_tile.mma %b, %l : vector<64x64xbf16>, memref<64x32xbf16, #shared> -> vector<64x32xf32>
   return
 }
+
+// A product passes only those that wait for more others: the second one goes in
+// front of the one that waits for the first, but stays behind the first.
+
+// CHECK-LABEL: func @levels(
+// CHECK: %[[P:.*]] = gdn_tile.mma %arg0, %alloc :
+// CHECK: %[[Q:.*]] = gdn_tile.mma %arg0, %alloc_0
+// CHECK-NEXT: %[[W:.*]] = gdn_tile.mma_wait %[[P]] {pending = 1 : i64}
+// CHECK: %[[R:.*]] = gdn_tile.mma %{{.*}}, %alloc :
+// CHECK-NEXT: gdn_tile.mma %{{.*}}, %alloc_0
+func.func @levels(%a: vector<64x64xbf16>, %o: memref<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %l = memref.alloc() : memref<64x64xbf16, #shared>
+  %p = gdn_tile.mma %a, %k : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+  %b = arith.truncf %p : vector<64x64xf32> to vector<64x64xbf16>
+  %r = gdn_tile.mma %b, %k : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+  %q = gdn_tile.mma %a, %l : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+  %s = gdn_tile.mma %b, %l : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+  gdn_tile.store %q, %o[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  gdn_tile.store %r, %o[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  gdn_tile.store %s, %o[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  return
+}
+
+// In a role, the rows that are used in the shadow of a product are loaded in
+// front of it, 40 registers of them. A product waits until the stage that it
+// reads is full, and is complete before that stage is released; those of
+// other stages run on.
+
+// CHECK-LABEL: func @stages(
+// CHECK: gdn_tile.ring_wait %[[RING:.*]][%arg2]
+// CHECK: gdn_tile.load %{{.*}} : memref<64xf32, {{.*}}>, vector<1x64xf32>
+// CHECK-NEXT: gdn_tile.load %{{.*}} : memref<64xf32, {{.*}}>, vector<1x64xf32>
+// CHECK-NEXT: %[[P:.*]] = gdn_tile.mma
+// CHECK: gdn_tile.load %{{.*}} : memref<64xf32, {{.*}}>, vector<1x64xf32>
+// CHECK: gdn_tile.ring_wait %[[RING]]
+// CHECK: %[[Q:.*]] = gdn_tile.mma
+// CHECK: gdn_tile.mma_wait %[[P]] {pending = 1 : i64}
+// CHECK: gdn_tile.ring_release %[[RING]][%arg2]
+// CHECK: gdn_tile.mma_wait %[[Q]]
+func.func @stages(%x: memref<64x64xf32>, %n: index, %i: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %ks = memref.alloc() : memref<2x64x64xbf16, #shared>
+  %gs = memref.alloc() : memref<2x64xf32, #shared>
+  %ring = gdn_tile.ring(%ks, %gs : memref<2x64x64xbf16, #shared>, memref<2x64xf32, #shared>) producers(4) consumers(4) : !gdn_tile.ring<2>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+      %a = arith.constant dense<1.0> : vector<64x64xbf16>
+      gdn_tile.ring_wait %ring[%i] : !gdn_tile.ring<2>
+      %s = arith.remui %i, %c2 : index
+      %k = gdn_tile.stage %ks[%s] : memref<2x64x64xbf16, #shared> to memref<64x64xbf16, #shared>
+      %g = gdn_tile.stage %gs[%s] : memref<2x64xf32, #shared> to memref<64xf32, #shared>
+      %p = gdn_tile.mma %a, %k : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+      %f0 = gdn_tile.load %g[%c0] dims [0] : memref<64xf32, #shared>, vector<1x64xf32>
+      %f1 = gdn_tile.load %g[%c0] dims [0] : memref<64xf32, #shared>, vector<1x64xf32>
+      %f2 = gdn_tile.load %g[%c0] dims [0] : memref<64xf32, #shared>, vector<1x64xf32>
+      gdn_tile.store %f0, %x[%c0, %c0] dims [1] : vector<1x64xf32>, memref<64x64xf32>
+      gdn_tile.store %f1, %x[%c1, %c0] dims [1] : vector<1x64xf32>, memref<64x64xf32>
+      gdn_tile.store %f2, %x[%c2, %c0] dims [1] : vector<1x64xf32>, memref<64x64xf32>
+      %j = arith.addi %i, %c1 : index
+      gdn_tile.ring_wait %ring[%j] : !gdn_tile.ring<2>
+      %t = arith.remui %j, %c2 : index
+      %l = gdn_tile.stage %ks[%t] : memref<2x64x64xbf16, #shared> to memref<64x64xbf16, #shared>
+      %q = gdn_tile.mma %a, %l : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+      gdn_tile.ring_release %ring[%i] : !gdn_tile.ring<2>
+      gdn_tile.store %p, %x[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+      gdn_tile.store %q, %x[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+      gdn_tile.ring_release %ring[%j] : !gdn_tile.ring<2>
+    }
+  }
+  return
+}

@@ -36,7 +36,7 @@ struct SplitFootprint {
   int64_t prepare, scan;
 
   SplitFootprint(RecurrenceOp op, int64_t chunk, int64_t valueBlock,
-                 int64_t stages) {
+                 int64_t stages, bool hasRoles) {
     int64_t keys = llvm::alignTo(op.getKeySize(), 16);
     int64_t bytes = op.getQType().getElementType().getIntOrFloatBitWidth() / 8;
     bool channelGate = op.hasChannelGate();
@@ -58,7 +58,8 @@ struct SplitFootprint {
                      (1 + parts) * square + 4 * chunk;
     if (op.getWrite())
       staged += chunk * valueBlock * 4;
-    scan = stages * staged + valueTile;
+    // A role of its own stores one tile while the next is filled.
+    scan = stages * staged + (hasRoles ? 2 : 1) * valueTile;
   }
 
   // Tiles start at multiples of 1024 bytes: room for that of every tile.
@@ -88,14 +89,22 @@ FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
   int64_t valueBlock =
       std::min<int64_t>(64, llvm::alignTo(op.getValueSize(), 16));
   int64_t longest = op.getKeySize() > kMaxKeysOfLongChunk ? 32 : 64;
-  // Copies that overlap the products are worth more than a longer chunk.
+  // Products of whole warpgroups, beside which warps of their own copy.
+  bool hasRoles = target.hasWarpgroupMma() && valueBlock == 64 &&
+                  op.getQType().getElementTypeBitWidth() == 16;
+  auto fits = [&](int64_t chunk, int64_t stages) {
+    return SplitFootprint(op, chunk, valueBlock, stages, hasRoles).fits(target);
+  };
+  // Copies that overlap the products are worth more than a longer chunk, and
+  // that more than copies two chunks ahead, which pay only where warps of their
+  // own issue them.
   for (int64_t stages : {2, 1})
     for (int64_t chunk = longest; chunk >= 16; chunk /= 2)
-      if (op.getCheckpointDistance() % chunk == 0 &&
-          SplitFootprint(op, chunk, valueBlock, stages).fits(target))
-        return ScheduleAttr::get(context, Phases::Split, chunk, valueBlock,
-                                 stages);
-  SplitFootprint least(op, 16, valueBlock, 1);
+      if (op.getCheckpointDistance() % chunk == 0 && fits(chunk, stages))
+        return ScheduleAttr::get(
+            context, Phases::Split, chunk, valueBlock,
+            hasRoles && stages == 2 && fits(chunk, 3) ? 3 : stages);
+  SplitFootprint least(op, 16, valueBlock, 1, hasRoles);
   op.emitOpError("does not fit the shared memory of ")
       << target.name << ": chunks of 16 tokens with K = " << op.getKeySize()
       << " need " << std::max(least.prepare, least.scan)

@@ -135,6 +135,23 @@ int64_t FragmentLayout::getReplicatedThreadBits() const {
   return (threads - 1) & ~used;
 }
 
+int64_t mlir::gdn_tile::countRegisters(KernelAttr kernel, Type type) {
+  if (auto pending = dyn_cast<PendingType>(type))
+    type = pending.getFragment();
+  auto vector = dyn_cast<VectorType>(type);
+  if (!vector || vector.getRank() != 2)
+    return 1;
+  auto layout = FragmentLayout::get(kernel, vector, [&] {
+    InFlightDiagnostic none;
+    return none;
+  });
+  // A fragment without layout, which another pass will refuse.
+  if (failed(layout))
+    return vector.getNumElements();
+  int64_t bits = layout->getNumRegisters() * vector.getElementTypeBitWidth();
+  return llvm::divideCeil(bits, 32);
+}
+
 //===----------------------------------------------------------------------===//
 // SharedLayout
 //===----------------------------------------------------------------------===//

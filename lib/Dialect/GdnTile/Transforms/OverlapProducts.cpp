@@ -5,11 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "gdn/Dialect/GdnTile/IR/GdnTile.h"
+#include "Products.h"
+
+#include "gdn/Dialect/GdnTile/IR/FragmentLayout.h"
 #include "gdn/Dialect/GdnTile/Transforms/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace mlir::gdn_tile {
 #define GEN_PASS_DEF_GDNTILEOVERLAPPRODUCTSPASS
@@ -19,11 +25,58 @@ namespace mlir::gdn_tile {
 using namespace mlir;
 using namespace mlir::gdn_tile;
 
-// Ops that neither a product nor a wait for it may cross.
+// Registers of a thread that the loads in front of one group of products take.
+constexpr int64_t kMaxLoadedRegisters = 40;
+
+// Ops that everything stays in front of or behind.
 static bool isFence(Operation &op) {
-  return isa<BarrierOp, WaitOp, RingWaitOp, RingAcquireOp, RingCommitOp,
-             RingReleaseOp>(op) ||
-         op.getNumRegions() != 0 || op.hasTrait<OpTrait::IsTerminator>();
+  return isa<BarrierOp, WaitOp>(op) || op.getNumRegions() != 0 ||
+         op.hasTrait<OpTrait::IsTerminator>();
+}
+
+// A number as another one plus a constant.
+static std::pair<Value, int64_t> splitConstant(Value value) {
+  if (auto add = value.getDefiningOp<arith::AddIOp>())
+    if (std::optional<int64_t> constant = getConstantIntValue(add.getRhs()))
+      return {add.getLhs(), *constant};
+  return {value, 0};
+}
+
+// Whether a release may be of the stage that a product reads.
+static bool mayRelease(RingReleaseOp release, MmaOp product) {
+  auto ring = release.getRing().getDefiningOp<RingOp>();
+  auto stage = product.getB().getDefiningOp<StageOp>();
+  if (!stage)
+    return isGuardedByRing(product.getB());
+  if (!llvm::is_contained(ring.getBuffers(), stage.getBuffers()))
+    return false;
+  std::optional<int64_t> released = getConstantIntValue(release.getIteration());
+  std::optional<int64_t> read = getConstantIntValue(stage.getStage());
+  if (released && read)
+    return *released % ring.getRing().getType().getStages() == *read;
+  auto number = stage.getStage().getDefiningOp<arith::RemUIOp>();
+  if (!number)
+    return true;
+  auto [a, i] = splitConstant(number.getLhs());
+  auto [b, j] = splitConstant(release.getIteration());
+  return a != b || i == j;
+}
+
+// Ops in front of which a product has to be complete.
+static bool needsProduct(Operation &op, MmaWaitOp wait) {
+  if (isFence(op))
+    return true;
+  auto release = dyn_cast<RingReleaseOp>(op);
+  // Of products that continue one another the last is waited for.
+  for (Value value = wait.getValue(); release && value;) {
+    auto product = value.getDefiningOp<MmaOp>();
+    if (!product || mayRelease(release, product))
+      return true;
+    value = product.getAcc();
+    if (value && !isa<PendingType>(value.getType()))
+      value = Value();
+  }
+  return false;
 }
 
 // Makes a product asynchronous with its wait right behind it. If it continues
@@ -34,8 +87,9 @@ static MmaOp makeAsync(MmaOp op) {
   auto before = acc ? acc.getDefiningOp<MmaWaitOp>() : MmaWaitOp();
   bool continues =
       before && before->hasOneUse() && before->getBlock() == op->getBlock() &&
-      llvm::none_of(llvm::make_range(before->getIterator(), op->getIterator()),
-                    isFence);
+      llvm::none_of(
+          llvm::make_range(before->getIterator(), op->getIterator()),
+          [&](Operation &between) { return needsProduct(between, before); });
   if (continues)
     acc = before.getValue();
   auto type = PendingType::get(op.getContext(), op.getFragmentType());
@@ -54,22 +108,73 @@ static bool isIssued(Operation &op) {
   return product && product.isAsync();
 }
 
-// Issues a product behind its operands and the last fence, and there behind the
-// products that were ready as early.
-static void issueEarly(MmaOp op) {
-  auto isReadyAt = [&](Operation &place) {
-    return isFence(place) ||
-           llvm::any_of(op->getOperands(), [&](Value operand) {
-             return operand.getDefiningOp() == &place;
-           });
+// Issues a product behind its operands, the last fence, and the products that
+// wait for no more others than it does.
+static void issueEarly(MmaOp op, const ProductLevels &levels) {
+  auto staysBehind = [&](Operation &place) {
+    if (isFence(place) || isa<RingWaitOp>(place))
+      return true;
+    if (isIssued(place) && levels.ofUses(&place) <= levels.ofUses(op))
+      return true;
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      return operand.getDefiningOp() == &place;
+    });
   };
   Block &block = *op->getBlock();
   auto place = op->getIterator();
-  while (place != block.begin() && !isReadyAt(*std::prev(place)))
+  while (place != block.begin() && !staysBehind(*std::prev(place)))
     --place;
-  while (place != op->getIterator() && isIssued(*place))
-    ++place;
   op->moveBefore(&block, place);
+}
+
+// Where a load stands that is issued in front of the products in whose shadow
+// it stands now; null if something keeps it there.
+static Operation *findGroupInFront(Operation *load) {
+  Block &block = *load->getBlock();
+  auto staysBehind = [&](Operation &place) {
+    return isFence(place) || areOrdered(&place, load) ||
+           llvm::any_of(load->getOperands(), [&](Value operand) {
+             return operand.getDefiningOp() == &place;
+           });
+  };
+  auto place = load->getIterator();
+  while (place != block.begin() && !isIssued(*std::prev(place))) {
+    --place;
+    if (staysBehind(*place))
+      return nullptr;
+  }
+  if (place == block.begin())
+    return nullptr;
+  while (place != block.begin() && isIssued(*std::prev(place)))
+    --place;
+  return &*place;
+}
+
+// Computes numbers and addresses as soon as possible: loads move past what
+// stands in front of these.
+static void addressEarly(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
+    if (!isPure(&op) || op.getNumRegions() != 0 ||
+        llvm::any_of(op.getResultTypes(), llvm::IsaPred<VectorType>))
+      continue;
+    Operation *last = nullptr;
+    for (Value operand : op.getOperands())
+      if (Operation *def = operand.getDefiningOp();
+          def && def->getBlock() == &block &&
+          (!last || last->isBeforeInBlock(def)))
+        last = def;
+    if (last)
+      op.moveAfter(last);
+    else
+      op.moveBefore(&block, block.begin());
+  }
+}
+
+static bool isSharedLoad(Operation &op) {
+  if (auto load = dyn_cast<LoadOp>(op))
+    return isShared(load.getMemref().getType());
+  auto load = dyn_cast<memref::LoadOp>(op);
+  return load && isShared(load.getMemRefType());
 }
 
 // Issues the copies that stand in front of the block's first products behind
@@ -94,10 +199,33 @@ static void issueCopiesLate(Block &block) {
     op->moveAfter(&*last);
 }
 
-// Waits in front of the first use or fence.
+// Loads from shared memory queue behind the operands of the products in flight:
+// as many as there are registers for are issued in front of the products.
+static void loadEarly(Block &block) {
+  KernelAttr kernel = getKernelAttr(
+      block.getParentOp()->getParentOfType<FunctionOpInterface>());
+  SmallVector<Operation *> loads;
+  for (Operation &op : block)
+    if (isSharedLoad(op))
+      loads.push_back(&op);
+  DenseMap<Operation *, int64_t> taken;
+  for (Operation *load : loads) {
+    Operation *place = findGroupInFront(load);
+    if (!place)
+      continue;
+    int64_t registers = countRegisters(kernel, load->getResult(0).getType());
+    if (taken[place] + registers > kMaxLoadedRegisters)
+      continue;
+    taken[place] += registers;
+    load->moveBefore(place);
+  }
+}
+
+// Waits in front of the first use, or of what needs the product complete.
 static void waitLate(MmaWaitOp op) {
   Operation *place = op->getNextNode();
-  while (!isFence(*place) && !llvm::is_contained(op->getUsers(), place))
+  while (!needsProduct(*place, op) &&
+         !llvm::is_contained(op->getUsers(), place))
     place = place->getNextNode();
   op->moveBefore(place);
 }
@@ -123,13 +251,19 @@ static void overlapBlock(Block &block) {
   for (auto op : llvm::make_early_inc_range(block.getOps<MmaOp>()))
     if (!op.isAsync() && fitsWarpgroup(op))
       products.push_back(makeAsync(op));
+  ProductLevels levels(block);
   for (MmaOp product : products)
-    issueEarly(product);
+    issueEarly(product, levels);
   issueCopiesLate(block);
   // From the end: a wait does not stop at one that moves later itself.
   SmallVector<MmaWaitOp> waits(block.getOps<MmaWaitOp>());
   for (MmaWaitOp wait : llvm::reverse(waits))
     waitLate(wait);
+  // In warps that only compute, nothing else hides the latency.
+  if (!products.empty() && getRole(products.front())) {
+    addressEarly(block);
+    loadEarly(block);
+  }
   countPending(block);
 }
 

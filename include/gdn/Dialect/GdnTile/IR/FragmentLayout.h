@@ -70,6 +70,10 @@ private:
   SmallVector<ThreadTerm, 2> rowTerms, colTerms;
 };
 
+/// Registers of 32 bits that a thread needs for a value of a kernel; 1 for what
+/// is no fragment.
+int64_t countRegisters(KernelAttr kernel, Type type);
+
 /// Byte addresses of a tile in shared memory. Rank 1 is plain. Rank 2: panels
 /// of 128, 64 or 32 bytes (the largest that divides a row), one after the
 /// other; in a panel row the 16-byte chunk c lies at c xor ((row >> shift) &

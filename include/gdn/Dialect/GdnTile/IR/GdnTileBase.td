@@ -44,7 +44,8 @@ def GdnTile_Dialect : Dialect {
     asynchronous product returns a pending fragment, `gdn_tile.mma_wait` gives it.
     Barriers are inserted by one pass, `gdn-tile-insert-barriers`. The attribute
     `gdn_tile.stages = n` on an `scf.for` asks for n buffers per tile: copies run
-    n - 1 iterations ahead (`gdn-tile-pipeline-copies`).
+    n - 1 iterations ahead (`gdn-tile-pipeline-copies`), or in warps of their own
+    (`gdn-tile-specialize-warps`).
 
     Warps of a block may have different *roles* (`gdn_tile.roles`): one role computes,
     others copy. Roles exchange tiles through *rings*: a ring guards one or more

@@ -169,6 +169,121 @@ def GdnTilePipelineCopiesPass
   ];
 }
 
+def GdnTileSpecializeWarpsPass
+    : Pass<"gdn-tile-specialize-warps", "::mlir::func::FuncOp"> {
+  let summary = "give the copies of a loop warps of their own";
+  let description = [{
+    Before: a synchronous tile program whose only loop with `gdn_tile.stages = n`, n >= 2,
+    stands in the function's body. After: three roles. *load* makes the copies into
+    shared memory, up to n iterations ahead, *math* does everything else, and *store*
+    makes the copies from shared memory. They exchange the tiles through two rings: one of
+    n stages for all tiles that load fills, one of 2 stages for those that math fills.
+    Loops of any length, also of none.
+
+    Copies into shared memory qualify as for `gdn-tile-pipeline-copies`. A copy to global
+    memory qualifies if its tile is filled by one `gdn_tile.store` in front of it in the same
+    iteration and its indices and bounds follow from the induction variable and from
+    values outside. Others stay in the math role.
+
+    Programs without warpgroup products, with ops that need all warps (`cumsum`, `scores`,
+    `tri_inverse`, sums over rows) or with no copy that qualifies stay as they are, for
+    `gdn-tile-pipeline-copies`.
+
+    ```mlir
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%s = %init) {
+      gdn_tile.copy_in %k[%i, %c0] dims [0, 1] to %tile : ...
+      %t = gdn_tile.mma %a, %tile acc(%s : ...) : ...
+      scf.yield %t
+    } {gdn_tile.stages = 3}
+    ```
+
+    becomes
+
+    ```mlir
+    %ring = gdn_tile.ring(%buffers : ...) producers(3) consumers(4) : !gdn_tile.ring<3>
+    gdn_tile.roles {
+      gdn_tile.role "math" warps(4) {
+        %r = scf.for %i = %c0 to %n step %c1 iter_args(%s = %init) {
+          gdn_tile.ring_wait %ring[%i] : ...
+          %tile = gdn_tile.stage %buffers[%stage] : ...
+          %t = gdn_tile.mma %a, %tile acc(%s : ...) : ...
+          gdn_tile.ring_release %ring[%i] : ...
+          scf.yield %t
+        }
+      }
+      gdn_tile.role "load" warps(3) {
+        scf.for %i = %c0 to %n step %c1 {
+          %slot = gdn_tile.ring_acquire %ring[%i] : ...
+          %tile = gdn_tile.stage %buffers[%stage] : ...
+          gdn_tile.copy_in %k[%i, %c0] dims [0, 1] to %tile signal(%slot) : ...
+          gdn_tile.ring_commit %slot
+        }
+      }
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gdn_tile::GdnTileDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"
+  ];
+}
+
+def GdnTilePipelineProductsPass
+    : Pass<"gdn-tile-pipeline-products", "::mlir::func::FuncOp"> {
+  let summary = "merge the end of one iteration with the start of the next";
+  let description = [{
+    Before: a loop of step 1 that carries the result of a product which waits for other
+    products of its iteration, without barriers and asynchronous copies. After: the first half
+    of the first iteration in front of the loop, the second half of the last one behind it,
+    and in it the second half of an iteration together with the first half of the next.
+
+    The second half is what waits for the products in front of the carried one. The new
+    loop runs, in this order,
+
+    1. the products of the second half that are ready, with what they need,
+    2. the first products of the next iteration, with what they need,
+    3. what rounds the results of 1 and releases their stages,
+    4. the other products of the first half, with what they need,
+    5. the rest of the second half, which may have to wait for other warps, and
+    6. the rest of the first half.
+
+    So every product but the last ones runs beside others or beside arithmetic, and none is in
+    flight over the back edge. Numbers, addresses and broadcasts are computed in both
+    halves; fragments of the first half that the second one uses are carried, unless they
+    would need more than 150 registers of a thread: such loops stay as they are, and so do
+    those whose memory accesses forbid the new order. Loops of any length, also of none.
+
+    ```mlir
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%s = %init) {
+      %w = gdn_tile.mma %a, %k {transpose_b} : ...          // %a = round(%s)
+      %t = gdn_tile.mma %b, %k acc(%s : ...) : ...          // %b = round(%w)
+      scf.yield %t
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    %r = scf.if %any {
+      %w0 = gdn_tile.mma %a0, %k {transpose_b} : ...
+      %l:2 = scf.for %i = %c0 to %last step %c1 iter_args(%w = %w0, %s = %init) {
+        %t = gdn_tile.mma %b, %k acc(%s : ...) : ...
+        %x = gdn_tile.mma %a, %k {transpose_b} : ...        // %a = round(%t)
+        scf.yield %x, %t
+      }
+      %t = gdn_tile.mma %b, %k acc(%l#1 : ...) : ...        // %b = round(%l#0)
+      scf.yield %t
+    } else {
+      scf.yield %init
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gdn_tile::GdnTileDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
 def GdnTileOverlapProductsPass
     : Pass<"gdn-tile-overlap-products", "::mlir::func::FuncOp"> {
   let summary = "let warpgroup products run while the warps compute";
@@ -180,8 +295,11 @@ def GdnTileOverlapProductsPass
     product that continues the fragment of another takes it while it is pending.
     Asynchronous copies in front of the first products are issued behind them.
 
+    Loads from shared memory that stand in the shadow of products are issued in front of
+    these: they would queue behind the operands of the products.
+
     Neither a product nor its wait crosses a `gdn_tile.barrier`, a `gdn_tile.wait` or
-    an op with regions: behind a barrier, products do not read what other warps
+    an op with regions, and no wait crosses the `gdn_tile.ring_release` of the stage that its product reads: behind a barrier, products do not read what other warps
     write, and no product is in flight over a loop's back edge, where ptxas would
     serialise all of them.
 

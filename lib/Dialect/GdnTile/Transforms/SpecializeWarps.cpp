@@ -1,0 +1,419 @@
+//===- SpecializeWarps.cpp - gdn-tile-specialize-warps --------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LoopCopies.h"
+
+#include "gdn/Dialect/GdnTile/Transforms/Passes.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace mlir::gdn_tile {
+#define GEN_PASS_DEF_GDNTILESPECIALIZEWARPSPASS
+#include "gdn/Dialect/GdnTile/Transforms/Passes.h.inc"
+} // namespace mlir::gdn_tile
+
+using namespace mlir;
+using namespace mlir::gdn_tile;
+
+namespace {
+
+// Together with four warps that compute these are 256 threads: as many as leave
+// each the 255 registers that an instruction can name.
+constexpr int64_t kLoadWarps = 3;
+constexpr int64_t kStoreWarps = 1;
+// One tile is filled while another is stored.
+constexpr int64_t kStoreStages = 2;
+
+//===----------------------------------------------------------------------===//
+// What moves into roles
+//===----------------------------------------------------------------------===//
+
+/// A tile that one store of the loop fills and one copy hands to global memory.
+struct StoredTile {
+  StoreOp store;
+  CopyOutOp copy;
+};
+
+/// The loop of a tile program that can be spread over roles.
+struct Candidate {
+  scf::ForOp loop;
+  int64_t stages;
+  LoopCopies copies;
+  SmallVector<StoredTile> stored;
+  LoopSlice storeSlice;
+};
+
+// The store that alone fills the tile of `copy` in the same iteration; null if
+// there is more to it.
+StoreOp getOnlyStore(scf::ForOp loop, CopyOutOp copy) {
+  auto alloc = copy.getTile().getDefiningOp<memref::AllocOp>();
+  if (!alloc || copy->getBlock() != loop.getBody())
+    return {};
+  StoreOp store;
+  for (Operation *user : alloc->getUsers()) {
+    if (user == copy || isa<memref::DeallocOp>(user))
+      continue;
+    auto other = dyn_cast<StoreOp>(user);
+    if (store || !other || other->getBlock() != loop.getBody() ||
+        !other->isBeforeInBlock(copy))
+      return {};
+    store = other;
+  }
+  return store;
+}
+
+// Ops whose GPU form has barriers of the whole block in it.
+bool meetsAllWarps(Operation *op) {
+  if (isa<CumsumOp, ScoresOp, TriInverseOp>(op))
+    return true;
+  auto sum = dyn_cast<SumOp>(op);
+  return sum && cast<VectorType>(sum.getResult().getType()).getDimSize(0) == 1;
+}
+
+// The only loop of a tile program with more than one stage, if roles pay for
+// it: warpgroup products run beside copies.
+std::optional<Candidate> findCandidate(func::FuncOp func) {
+  SmallVector<scf::ForOp> loops;
+  bool isFit = true, hasProducts = false;
+  func.walk([&](Operation *op) {
+    if (auto loop = dyn_cast<scf::ForOp>(op);
+        loop && loop->hasAttr(kStagesAttrName))
+      loops.push_back(loop);
+    if (auto product = dyn_cast<MmaOp>(op))
+      hasProducts |= fitsWarpgroup(product);
+    isFit &= !meetsAllWarps(op) && !isa<RolesOp>(op);
+  });
+  if (!isFit || !hasProducts || loops.size() != 1 ||
+      loops.front()->getParentOp() != func)
+    return std::nullopt;
+  scf::ForOp loop = loops.front();
+  int64_t stages = loop->getAttrOfType<IntegerAttr>(kStagesAttrName).getInt();
+  Candidate result{loop, stages, findLoopCopies(loop), {}, LoopSlice(loop)};
+  if (stages < 2 || result.copies.copies.empty())
+    return std::nullopt;
+  for (auto copy : loop.getBody()->getOps<CopyOutOp>()) {
+    StoreOp store = getOnlyStore(loop, copy);
+    SmallVector<Value> operands(copy.getIndices());
+    llvm::append_range(operands, copy.getValid());
+    if (store && loop.isDefinedOutsideOfLoop(copy.getDestination()) &&
+        result.storeSlice.add(operands))
+      result.stored.push_back({store, copy});
+  }
+  return result;
+}
+
+// Ops in front of the loop that every warp may run: numbers and allocations.
+bool isShareable(Operation *op) {
+  if (isa<memref::AllocOp>(op))
+    return true;
+  if (llvm::any_of(op->getResultTypes(), llvm::IsaPred<VectorType>))
+    return false;
+  if (auto load = dyn_cast<memref::LoadOp>(op))
+    return !isShared(load.getMemRefType());
+  return op->getNumRegions() == 0 && isPure(op);
+}
+
+//===----------------------------------------------------------------------===//
+// The roles
+//===----------------------------------------------------------------------===//
+
+class Specializer {
+public:
+  Specializer(func::FuncOp func, Candidate candidate)
+      : func(func), loop(candidate.loop), candidate(std::move(candidate)),
+        b(loop.getLoc(), loop) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult splitBody();
+  Value createRing(ArrayRef<Value> tiles, int64_t stages, int64_t producers,
+                   int64_t consumers, SmallVectorImpl<Value> &buffers);
+  RoleOp createRole(StringRef name, int64_t warps);
+  scf::ForOp createLoop(RoleOp role, ArrayRef<Operation *> slice,
+                        IRMapping &mapping);
+  void buildLoad();
+  void buildStore();
+  void buildMath();
+  void handOver(Value iteration);
+  Value stageOf(Value ring, Value iteration);
+  Value tileAt(Value buffers, Value stage);
+  Value iterationOf(scf::ForOp of);
+  void replaceTile(Value tile, Value by);
+
+  func::FuncOp func;
+  scf::ForOp loop;
+  Candidate candidate;
+  ImplicitLocOpBuilder b;
+  int64_t mathWarps = 0;
+  /// Ops of the function's body that only the math role runs.
+  SmallVector<Operation *> mathOps;
+  Value loadRing, storeRing;
+  SmallVector<Value> loadBuffers, storeBuffers;
+};
+
+// Parts the ops of the function into those that all warps run and those of the
+// math role; the loop and everything behind it are of the latter.
+LogicalResult Specializer::splitBody() {
+  DenseSet<Operation *> moved;
+  bool isBehind = false;
+  for (Operation &op : func.getBody().front().without_terminator()) {
+    isBehind |= &op == loop;
+    bool needsMoved = llvm::any_of(op.getOperands(), [&](Value operand) {
+      return moved.contains(operand.getDefiningOp());
+    });
+    if (!isBehind && !needsMoved && isShareable(&op))
+      continue;
+    moved.insert(&op);
+    mathOps.push_back(&op);
+  }
+  auto isFree = [&](Value value) {
+    return !moved.contains(value.getDefiningOp());
+  };
+  // What the other roles read has to be there in front of the roles.
+  SmallVector<Value> read{loop.getLowerBound(), loop.getUpperBound(),
+                          loop.getStep()};
+  auto addOperands = [&](Operation *op) {
+    for (Value operand : op->getOperands())
+      if (loop.isDefinedOutsideOfLoop(operand))
+        read.push_back(operand);
+  };
+  llvm::for_each(candidate.copies.getSlice(), addOperands);
+  llvm::for_each(candidate.copies.copies, addOperands);
+  llvm::for_each(candidate.storeSlice.getOps(), addOperands);
+  for (StoredTile &stored : candidate.stored)
+    addOperands(stored.copy);
+  return success(llvm::all_of(read, isFree));
+}
+
+// One allocation of `stages` tiles for each tile, and a ring that guards them.
+Value Specializer::createRing(ArrayRef<Value> tiles, int64_t stages,
+                              int64_t producers, int64_t consumers,
+                              SmallVectorImpl<Value> &buffers) {
+  for (Value tile : tiles) {
+    auto type = cast<MemRefType>(tile.getType());
+    SmallVector<int64_t> shape{stages};
+    llvm::append_range(shape, type.getShape());
+    buffers.push_back(
+        memref::AllocOp::create(b, MemRefType::get(shape, type.getElementType(),
+                                                   MemRefLayoutAttrInterface(),
+                                                   type.getMemorySpace())));
+  }
+  return RingOp::create(b, RingType::get(b.getContext(), stages), buffers,
+                        producers, consumers);
+}
+
+RoleOp Specializer::createRole(StringRef name, int64_t warps) {
+  auto role = RoleOp::create(b, b.getStringAttr(name),
+                             b.getI64IntegerAttr(warps), IntegerAttr());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&role.getBody().emplaceBlock());
+  RoleEndOp::create(b);
+  return role;
+}
+
+// A loop like the original one without its values; the builder is left in its
+// body, behind the ops of `slice`.
+scf::ForOp Specializer::createLoop(RoleOp role, ArrayRef<Operation *> slice,
+                                   IRMapping &mapping) {
+  b.setInsertionPointToStart(&role.getBody().front());
+  auto copy = scf::ForOp::create(
+      b, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(),
+      ValueRange(),
+      [](OpBuilder &b, Location loc, Value, ValueRange) {
+        scf::YieldOp::create(b, loc);
+      },
+      loop.getUnsignedCmp());
+  b.setInsertionPoint(copy.getBody()->getTerminator());
+  mapping.map(loop.getInductionVar(), copy.getInductionVar());
+  for (Operation *op : slice)
+    b.clone(*op, mapping);
+  return copy;
+}
+
+// Number of the iteration, from 0.
+Value Specializer::iterationOf(scf::ForOp of) {
+  Value i = of.getInductionVar();
+  if (getConstantIntValue(of.getLowerBound()) != 0)
+    i = arith::SubIOp::create(b, i, of.getLowerBound());
+  if (getConstantIntValue(of.getStep()) != 1)
+    i = arith::DivUIOp::create(b, i, of.getStep());
+  return i;
+}
+
+// The stage of an iteration of a ring.
+Value Specializer::stageOf(Value ring, Value iteration) {
+  int64_t count = cast<RingType>(ring.getType()).getStages();
+  Value stages = arith::ConstantIndexOp::create(b, count);
+  return arith::RemUIOp::create(b, iteration, stages);
+}
+
+Value Specializer::tileAt(Value buffers, Value stage) {
+  auto type = cast<MemRefType>(buffers.getType());
+  auto tile =
+      MemRefType::get(type.getShape().drop_front(), type.getElementType(),
+                      MemRefLayoutAttrInterface(), type.getMemorySpace());
+  return StageOp::create(b, tile, buffers, stage);
+}
+
+void Specializer::buildLoad() {
+  IRMapping mapping;
+  RoleOp role = createRole("load", kLoadWarps);
+  OpBuilder::InsertionGuard guard(b);
+  scf::ForOp copyLoop = createLoop(role, candidate.copies.getSlice(), mapping);
+  Value iteration = iterationOf(copyLoop);
+  Value slot = RingAcquireOp::create(b, SlotType::get(b.getContext()), loadRing,
+                                     iteration);
+  Value stage = stageOf(loadRing, iteration);
+  auto map = [&](ValueRange values) {
+    return llvm::map_to_vector(
+        values, [&](Value value) { return mapping.lookupOrDefault(value); });
+  };
+  for (auto [copy, buffers] :
+       llvm::zip_equal(candidate.copies.copies, loadBuffers)) {
+    Value tile = tileAt(buffers, stage);
+    CopyInOp::create(b, Type(), copy.getSource(), map(copy.getIndices()),
+                     copy.getDims(), map(copy.getValid()), tile, slot);
+  }
+  RingCommitOp::create(b, slot);
+}
+
+void Specializer::buildStore() {
+  IRMapping mapping;
+  RoleOp role = createRole("store", kStoreWarps);
+  OpBuilder::InsertionGuard guard(b);
+  scf::ForOp copyLoop =
+      createLoop(role, candidate.storeSlice.getOps(), mapping);
+  Value iteration = iterationOf(copyLoop);
+  RingWaitOp::create(b, storeRing, iteration);
+  Value stage = stageOf(storeRing, iteration);
+  auto map = [&](ValueRange values) {
+    return llvm::map_to_vector(
+        values, [&](Value value) { return mapping.lookupOrDefault(value); });
+  };
+  for (auto [stored, buffers] :
+       llvm::zip_equal(candidate.stored, storeBuffers)) {
+    CopyOutOp copy = stored.copy;
+    CopyOutOp::create(b, tileAt(buffers, stage), copy.getDestination(),
+                      map(copy.getIndices()), copy.getDims(),
+                      map(copy.getValid()));
+  }
+  RingReleaseOp::create(b, storeRing, iteration);
+}
+
+// Puts a stage in the place of a tile of its own.
+void Specializer::replaceTile(Value tile, Value by) {
+  Operation *alloc = tile.getDefiningOp();
+  for (Operation *user : llvm::make_early_inc_range(alloc->getUsers()))
+    if (isa<memref::DeallocOp>(user))
+      user->erase();
+  tile.replaceAllUsesWith(by);
+  alloc->erase();
+}
+
+void Specializer::buildMath() {
+  RoleOp role = createRole("math", mathWarps);
+  OpBuilder::InsertionGuard guard(b);
+  Operation *end = role.getBody().front().getTerminator();
+  for (Operation *op : mathOps)
+    op->moveBefore(end);
+  Block *body = loop.getBody();
+  b.setInsertionPointToStart(body);
+  Value iteration = iterationOf(loop);
+  RingWaitOp::create(b, loadRing, iteration);
+  Value stage = stageOf(loadRing, iteration);
+  for (auto [copy, buffers] :
+       llvm::zip_equal(candidate.copies.copies, loadBuffers)) {
+    Value tile = copy.getTile(), staged = tileAt(buffers, stage);
+    copy.erase();
+    replaceTile(tile, staged);
+  }
+  if (storeRing)
+    handOver(iteration);
+  b.setInsertionPoint(body->getTerminator());
+  RingReleaseOp::create(b, loadRing, iteration);
+  loop->removeAttr(kStagesAttrName);
+}
+
+// Stores into stages in the place of the copies to global memory: the first
+// store waits until the stage is free, behind the last it is committed.
+void Specializer::handOver(Value iteration) {
+  Operation *first = candidate.stored.front().store;
+  Operation *last = candidate.stored.front().copy;
+  for (StoredTile &stored : candidate.stored) {
+    if (stored.store->isBeforeInBlock(first))
+      first = stored.store;
+    if (last->isBeforeInBlock(stored.copy))
+      last = stored.copy;
+  }
+  Operation *behind = last->getNextNode();
+  b.setInsertionPoint(first);
+  Value slot = RingAcquireOp::create(b, SlotType::get(b.getContext()),
+                                     storeRing, iteration);
+  Value stage = stageOf(storeRing, iteration);
+  for (auto [stored, buffers] :
+       llvm::zip_equal(candidate.stored, storeBuffers)) {
+    Value tile = stored.copy.getTile(), staged = tileAt(buffers, stage);
+    stored.copy.erase();
+    replaceTile(tile, staged);
+  }
+  b.setInsertionPoint(behind);
+  RingCommitOp::create(b, slot);
+}
+
+LogicalResult Specializer::run() {
+  if (failed(splitBody()))
+    return failure();
+  mathWarps = getKernelAttr(func).getWarps();
+  auto tilesOf = [](auto &&copies) {
+    return llvm::map_to_vector(
+        copies, [](auto &copy) -> Value { return copy.getTile(); });
+  };
+  b.setInsertionPoint(func.getBody().front().getTerminator());
+  loadRing = createRing(tilesOf(candidate.copies.copies), candidate.stages,
+                        kLoadWarps, mathWarps, loadBuffers);
+  if (!candidate.stored.empty()) {
+    SmallVector<Value> tiles;
+    for (StoredTile &stored : candidate.stored)
+      tiles.push_back(stored.copy.getTile());
+    storeRing =
+        createRing(tiles, kStoreStages, mathWarps, kStoreWarps, storeBuffers);
+  }
+  auto roles = RolesOp::create(b);
+  b.setInsertionPointToStart(&roles.getBody().emplaceBlock());
+  // The roles that copy are built first: from what the math role gives up.
+  buildLoad();
+  if (storeRing)
+    buildStore();
+  b.setInsertionPointToStart(&roles.getBody().front());
+  buildMath();
+  return success();
+}
+
+class GdnTileSpecializeWarpsPass
+    : public gdn_tile::impl::GdnTileSpecializeWarpsPassBase<
+          GdnTileSpecializeWarpsPass> {
+public:
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    KernelAttr kernel = getKernelAttr(func);
+    if (!kernel || func.isExternal() || !func.getBody().hasOneBlock() ||
+        kernel.getLayout() != FragmentLayoutKind::Accumulator)
+      return;
+    if (std::optional<Candidate> candidate = findCandidate(func))
+      // Loops that do not fit are left to gdn-tile-pipeline-copies.
+      (void)Specializer(func, std::move(*candidate)).run();
+  }
+};
+
+} // namespace

@@ -1,0 +1,227 @@
+// RUN: gdn-opt %s --pass-pipeline='builtin.module(func.func(gdn-tile-pipeline-products))' --split-input-file | FileCheck %s
+
+#shared = #gpu.address_space<workgroup>
+#kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
+
+// The carried product %t waits for %w, so it and %o move to the next iteration
+// of the new loop, where the first product of the iteration behind follows it.
+
+// CHECK-LABEL: func @chain
+// CHECK: %[[S0:.*]] = gdn_tile.load %arg1
+// CHECK: %[[ANY:.*]] = arith.cmpi slt, %c0, %arg3
+// CHECK: %[[RESULT:.*]] = scf.if %[[ANY]] -> (vector<64x64xf32>) {
+// The first half of iteration 0.
+// CHECK: gdn_tile.copy_in %arg0[%c0, %c0]
+// CHECK: %[[A0:.*]] = arith.truncf %[[S0]]
+// CHECK: %[[W0:.*]] = gdn_tile.mma %[[A0]]
+// CHECK: %[[D0:.*]] = arith.mulf %[[S0]]
+// CHECK: %[[LAST:.*]] = arith.subi %arg3, %c1
+// CHECK: %[[LOOP:.*]]:2 = scf.for %[[I:.*]] = %c0 to %[[LAST]] step %c1 iter_args(%[[W:.*]] = %[[W0]], %[[D:.*]] = %[[D0]])
+// The second half of iteration i, as far as products need it.
+// CHECK-NEXT: %[[B:.*]] = arith.truncf %[[W]]
+// CHECK-NEXT: %[[T:.*]] = gdn_tile.mma %[[B]], %[[K:.*]] acc(%[[D]]
+// CHECK-NEXT: %[[O:.*]] = gdn_tile.mma %[[B]], %[[K]]
+// CHECK-SAME: transpose_b
+// The first half of iteration i + 1.
+// CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[I]], %c1
+// CHECK-NEXT: gdn_tile.copy_in %arg0[%[[NEXT]], %c0]
+// CHECK-NEXT: %[[A:.*]] = arith.truncf %[[T]]
+// CHECK-NEXT: %[[W1:.*]] = gdn_tile.mma %[[A]], %[[K]] {transpose_b}
+// The rest of iteration i: rounded at once, stored behind the products.
+// CHECK-NEXT: %[[R:.*]] = arith.truncf %[[O]]
+// CHECK-NEXT: gdn_tile.store %[[R]], %[[OT:.*]][%c0, %c0]
+// CHECK-NEXT: gdn_tile.copy_out %[[OT]] to %arg2[%[[I]], %c0]
+// CHECK: %[[D1:.*]] = arith.mulf %[[T]]
+// CHECK-NEXT: scf.yield %[[W1]], %[[D1]]
+// The second half of the last iteration.
+// CHECK: %[[BL:.*]] = arith.truncf %[[LOOP]]#0
+// CHECK: %[[TL:.*]] = gdn_tile.mma %[[BL]], %{{.*}} acc(%[[LOOP]]#1
+// CHECK: gdn_tile.copy_out %{{.*}} to %arg2[%[[LAST]], %c0]
+// CHECK: scf.yield %[[TL]]
+// CHECK: } else {
+// CHECK-NEXT: scf.yield %[[S0]]
+// CHECK: gdn_tile.store %[[RESULT]], %arg1
+func.func @chain(%k: memref<?x64xbf16>, %s: memref<64x64xf32>, %o: memref<?x64xbf16>, %n: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %decay = arith.constant dense<0.5> : vector<64x64xf32>
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %ot = memref.alloc() : memref<64x64xbf16, #shared>
+  %initial = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%state = %initial) -> (vector<64x64xf32>) {
+    gdn_tile.copy_in %k[%i, %c0] dims [0, 1] to %kt : memref<?x64xbf16> to memref<64x64xbf16, #shared>
+    %a = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %w = gdn_tile.mma %a, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %b = arith.truncf %w : vector<64x64xf32> to vector<64x64xbf16>
+    %d = arith.mulf %state, %decay : vector<64x64xf32>
+    %t = gdn_tile.mma %b, %kt acc(%d : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %x = gdn_tile.mma %b, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %y = arith.truncf %x : vector<64x64xf32> to vector<64x64xbf16>
+    gdn_tile.store %y, %ot[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+    gdn_tile.copy_out %ot to %o[%i, %c0] dims [0, 1] : memref<64x64xbf16, #shared> to memref<?x64xbf16>
+    scf.yield %t : vector<64x64xf32>
+  }
+  gdn_tile.store %r, %s[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+#kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
+
+// In a role: the stage of the next iteration is waited for behind the products
+// of this one; this one's is released as soon as they are done, and the stage
+// of the results, which may have to be waited for, comes last. A broadcast is
+// computed again where it is needed: only the row is carried.
+
+// CHECK-LABEL: func @rings
+// CHECK: scf.for %[[I:.*]] = %c0 to %{{.*}} iter_args(%[[W:.*]] = %{{.*}}, %[[S:.*]] = %{{.*}}, %[[ROW:.*]] = %{{.*}}) -> (vector<64x64xf32>, vector<64x64xf32>, vector<1x64xf32>)
+// CHECK: %[[BROAD:.*]] = vector.broadcast %[[ROW]]
+// CHECK: %[[X:.*]] = arith.mulf %[[W]], %[[BROAD]]
+// CHECK: %[[T:.*]] = gdn_tile.mma %{{.*}} acc(%[[S]]
+// CHECK: %[[NEXT:.*]] = arith.addi %[[I]], %c1
+// CHECK: gdn_tile.ring_wait %[[IN:.*]][%[[NEXT]]]
+// CHECK: gdn_tile.mma %{{.*}} {transpose_b}
+// CHECK: %[[Y:.*]] = arith.truncf %[[T]]
+// CHECK: gdn_tile.ring_release %[[IN]][%[[I]]]
+// CHECK: %[[SLOT:.*]] = gdn_tile.ring_acquire %{{.*}}[%[[I]]]
+// CHECK: gdn_tile.store %[[Y]]
+// CHECK: gdn_tile.ring_commit %[[SLOT]]
+// CHECK: %[[ROW1:.*]] = gdn_tile.load
+// CHECK: scf.yield %{{.*}}, %[[T]], %[[ROW1]]
+func.func @rings(%n: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %ks = memref.alloc() : memref<2x64x64xbf16, #shared>
+  %gs = memref.alloc() : memref<2x64xf32, #shared>
+  %os = memref.alloc() : memref<2x64x64xbf16, #shared>
+  %in = gdn_tile.ring(%ks, %gs : memref<2x64x64xbf16, #shared>, memref<2x64xf32, #shared>) producers(4) consumers(4) : !gdn_tile.ring<2>
+  %out = gdn_tile.ring(%os : memref<2x64x64xbf16, #shared>) producers(4) consumers(4) : !gdn_tile.ring<2>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+      %initial = arith.constant dense<1.0> : vector<64x64xf32>
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%state = %initial) -> (vector<64x64xf32>) {
+        gdn_tile.ring_wait %in[%i] : !gdn_tile.ring<2>
+        %stage = arith.remui %i, %c2 : index
+        %kt = gdn_tile.stage %ks[%stage] : memref<2x64x64xbf16, #shared> to memref<64x64xbf16, #shared>
+        %gt = gdn_tile.stage %gs[%stage] : memref<2x64xf32, #shared> to memref<64xf32, #shared>
+        %a = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+        %w = gdn_tile.mma %a, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+        %f = gdn_tile.load %gt[%c0] dims [0] : memref<64xf32, #shared>, vector<1x64xf32>
+        %fb = vector.broadcast %f : vector<1x64xf32> to vector<64x64xf32>
+        %x = arith.mulf %w, %fb : vector<64x64xf32>
+        %b = arith.truncf %x : vector<64x64xf32> to vector<64x64xbf16>
+        %t = gdn_tile.mma %b, %kt acc(%state : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+        %y = arith.truncf %t : vector<64x64xf32> to vector<64x64xbf16>
+        %slot = gdn_tile.ring_acquire %out[%i] : !gdn_tile.ring<2> -> !gdn_tile.slot
+        %ot = gdn_tile.stage %os[%stage] : memref<2x64x64xbf16, #shared> to memref<64x64xbf16, #shared>
+        gdn_tile.store %y, %ot[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+        gdn_tile.ring_commit %slot
+        gdn_tile.ring_release %in[%i] : !gdn_tile.ring<2>
+        scf.yield %t : vector<64x64xf32>
+      }
+    }
+    gdn_tile.role "rest" warps(4) {
+    }
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+#kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
+
+// The carried product waits for no other: one half is all there is.
+
+// CHECK-LABEL: func @one_level
+// CHECK-NOT: scf.if
+func.func @one_level(%n: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %a = arith.constant dense<1.0> : vector<64x64xbf16>
+  %s = arith.constant dense<1.0> : vector<64x64xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%state = %s) -> (vector<64x64xf32>) {
+    %t = gdn_tile.mma %a, %kt acc(%state : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %t : vector<64x64xf32>
+  }
+  return
+}
+
+// A barrier, another step, fragments of 192 registers, and a copy into the tile
+// that the second half still reads by a load: these loops stay, too.
+
+// CHECK-LABEL: func @barrier
+// CHECK-NOT: scf.if
+func.func @barrier(%n: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %s = arith.constant dense<1.0> : vector<64x64xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%state = %s) -> (vector<64x64xf32>) {
+    %a = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %w = gdn_tile.mma %a, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    gdn_tile.barrier
+    %b = arith.truncf %w : vector<64x64xf32> to vector<64x64xbf16>
+    %t = gdn_tile.mma %b, %kt acc(%state : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %t : vector<64x64xf32>
+  }
+  return
+}
+
+// CHECK-LABEL: func @step
+// CHECK-NOT: scf.if
+func.func @step(%n: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %s = arith.constant dense<1.0> : vector<64x64xf32>
+  %r = scf.for %i = %c0 to %n step %c2 iter_args(%state = %s) -> (vector<64x64xf32>) {
+    %a = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %w = gdn_tile.mma %a, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %b = arith.truncf %w : vector<64x64xf32> to vector<64x64xbf16>
+    %t = gdn_tile.mma %b, %kt acc(%state : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %t : vector<64x64xf32>
+  }
+  return
+}
+
+// CHECK-LABEL: func @registers
+// CHECK-NOT: scf.if
+func.func @registers(%n: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kt = memref.alloc() : memref<64x256xbf16, #shared>
+  %s = arith.constant dense<1.0> : vector<64x256xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%state = %s) -> (vector<64x256xf32>) {
+    %a = arith.truncf %state : vector<64x256xf32> to vector<64x256xbf16>
+    %w = gdn_tile.mma %a, %kt {transpose_b} : vector<64x256xbf16>, memref<64x256xbf16, #shared> -> vector<64x64xf32>
+    %b = arith.truncf %w : vector<64x64xf32> to vector<64x64xbf16>
+    %t = gdn_tile.mma %b, %kt acc(%state : vector<64x256xf32>) : vector<64x64xbf16>, memref<64x256xbf16, #shared> -> vector<64x256xf32>
+    scf.yield %t : vector<64x256xf32>
+  }
+  return
+}
+
+// CHECK-LABEL: func @memory
+// CHECK-NOT: scf.if
+func.func @memory(%k: memref<?x64xbf16>, %n: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %s = arith.constant dense<1.0> : vector<64x64xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%state = %s) -> (vector<64x64xf32>) {
+    gdn_tile.copy_in %k[%i, %c0] dims [0, 1] to %kt : memref<?x64xbf16> to memref<64x64xbf16, #shared>
+    %a = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %w = gdn_tile.mma %a, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %b = arith.truncf %w : vector<64x64xf32> to vector<64x64xbf16>
+    %t = gdn_tile.mma %b, %kt acc(%state : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %u = arith.truncf %t : vector<64x64xf32> to vector<64x64xbf16>
+    gdn_tile.store %u, %k[%i, %c0] dims [0, 1] : vector<64x64xbf16>, memref<?x64xbf16>
+    scf.yield %t : vector<64x64xf32>
+  }
+  return
+}
