@@ -2,6 +2,19 @@
 // RUN: gdn-compile %s --target=sm_80 | FileCheck %s --check-prefix=SM80 --implicit-check-not=__nv_ --implicit-check-not=.local
 // RUN: gdn-compile %s --target=sm_80 | sed -n '/.entry forward_scan/,/^}/p' | grep -c mma.sync | FileCheck %s --check-prefix=COUNT
 // RUN: gdn-compile %s --target=sm_90a | FileCheck %s --check-prefix=SM90 --implicit-check-not=__nv_ --implicit-check-not=.local --implicit-check-not=mma.sync
+// RUN: gdn-compile %s --target=sm_90a | sed -n '/.entry forward_scan/,/^}/p' > %t
+// RUN: grep -c "cp.async.bulk.tensor.*shared::cluster.global.tile" %t | FileCheck %s --check-prefix=TILES
+// RUN: grep -c "cp.async.bulk.shared::cluster.global" %t | FileCheck %s --check-prefix=ROWS
+// RUN: grep -c "cp.async.bulk.tensor.*global.shared::cta.tile" %t | FileCheck %s --check-prefix=STORES
+// RUN: grep -c "cp.async.c[ag]" %t | FileCheck %s --check-prefix=PARTIAL
+// RUN: not grep noinc %t
+
+// A chunk of k, v, T in two parts, q and P by one instruction each, and the row of gates; o by one.
+// TILES: {{^}}6{{$}}
+// ROWS: {{^}}1{{$}}
+// STORES: {{^}}1{{$}}
+// What may end inside of a tile, k, v and q, has a loop of copies by threads too.
+// PARTIAL: {{^}}3{{$}}
 
 // BINARY: gpu.binary @kernels [#gpu.object<#nvvm.target<O = 3, chip = "sm_80"
 // BINARY-SAME: .entry forward_scan
