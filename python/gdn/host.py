@@ -54,7 +54,10 @@ def _run(tool, *arguments):
 
 
 class Library:
-    """The functions of module text, lowered by gdn-to-cpu{path=...}: loops, linalg, tile, pipelined-tile or rotated-tile."""
+    """The functions of module text, lowered by gdn-to-cpu{path=...}.
+
+    Paths: loops, linalg, tile, pipelined-tile and rotated-tile.
+    """
 
     def __init__(self, text, path, options="", optimize="-O1"):
         with tempfile.TemporaryDirectory(prefix="gdn-") as name:
