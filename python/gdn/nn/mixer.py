@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from .. import core
 from .. import mixer as parts
+from ..rule import STEP_TOKENS
 from .cache import MixerCache
 
 
@@ -174,16 +175,18 @@ class Mixer(nn.Module):
 
 
 def _states_behind_each_token(arguments, recurrent):
-    """o and the states [N, T, HV, V, K] of a dense call that starts from `recurrent`."""
+    """o and the states [N, T, HV, V, K] of a dense call that starts from `recurrent` and leaves it alone."""
     per_token = [name for name in ("q", "k", "v", "gate", "beta", "erase", "write") if arguments.get(name) is not None]
-    tokens = arguments["q"].shape[1]
-    outputs, states, state = [], [], recurrent
-    for t in range(tokens):
-        step = {name: arguments[name][:, t : t + 1].contiguous() for name in per_token}
-        o, state = core.recurrence(**{**arguments, **step}, initial_state=state, output_final_state=True)
+    tokens, outputs, states, state = arguments["q"].shape[1], [], [], recurrent
+    for t in range(0, tokens, STEP_TOKENS):
+        step = {name: arguments[name][:, t : t + STEP_TOKENS].contiguous() for name in per_token}
+        o, _, inner = core.recurrence(
+            **{**arguments, **step}, initial_state=state, output_final_state=False, checkpoint_every=1
+        )
         outputs.append(o)
-        states.append(state)
-    return torch.cat(outputs, dim=1), torch.stack(states, dim=1)
+        states.append(inner)
+        state = inner[:, -1].contiguous()
+    return torch.cat(outputs, dim=1), torch.cat(states, dim=1)
 
 
 def init_decay(heads, low, high, device=None):
