@@ -73,6 +73,10 @@ class Instructions(Block):
                 value = value.view(np.int32).astype(np.int64).view(U64)
             self.write(register, value, mask)
 
+    def op_prefetch(self, op, args, mask):
+        """Does nothing, but must not name what is no array."""
+        self.load_global(self.address(args[0], mask), 1)
+
     def op_st(self, op, args, mask):
         registers = args[1] if isinstance(args[1], list) else [args[1]]
         kind = _kind(op[-1].replace("f", "b"))
@@ -169,7 +173,11 @@ class Instructions(Block):
         kind = _kind(op[-1])
         value, start, length = (self.read(a, k) for a, k in zip(args[1:], (kind, U32, U32)))
         field = (kind(1) << length.astype(kind)) - kind(1)
-        self.write(args[0], value >> start.astype(kind) & field, mask)
+        value = value >> start.astype(kind) & field
+        if op[-1][0] == "s":  # the field's top bit is its sign
+            sign = kind(1) << (length.astype(kind) - kind(1))
+            value = (value ^ sign) - sign
+        self.write(args[0], _unsigned(value), mask)
 
     def op_mul(self, op, args, mask):
         if op[-1] == "f32":

@@ -109,6 +109,26 @@ def test_two_products_in_registers():
     assert np.array_equal(d, gather(X @ Y @ Z, c_m16n8, 4))
 
 
+def test_accumulators_are_both_operands_of_a_b_transposed():
+    """A 16x16 accumulator fragment of B, rows n and columns k: its upper and its lower eight rows are right operands.
+
+    For 16 bit packed in pairs, for tf32 with k in the permuted order of the left operand.
+    """
+    rng = np.random.default_rng(1)
+    A, B = (rng.integers(-3, 4, size=(16, 16)).astype(float) for _ in range(2))
+    left, right = np.concatenate(accumulators(A)), np.concatenate(accumulators(B))
+    zero = np.zeros((4, 32))
+    for half in range(2):
+        expected = gather((A @ B.T)[:, 8 * half : 8 * half + 8], c_m16n8, 4)
+        b = right[[2 * half, 2 * half + 1, 2 * half + 4, 2 * half + 5]]
+        assert np.array_equal(mma(left, b, zero, a_m16k16, b_k16n8, 16), expected)
+        d = zero
+        for step in range(2):
+            a = left[[4 * step, 4 * step + 2, 4 * step + 1, 4 * step + 3]]
+            d = mma(a, right[4 * step + 2 * half : 4 * step + 2 * half + 2], d, a_m16k8, b_k8n8, 8)
+        assert np.array_equal(d, expected)
+
+
 def test_accumulators_as_a_tf32_operand_with_a_permuted_k():
     """c0..c3 used as a0, a2, a1, a3 of m16n8k8 is a product over k in the order 0 2 4 6 1 3 5 7.
 

@@ -119,6 +119,19 @@ def test_machine_runs():
     assert np.array_equal(swap(SWAP), np.arange(32) ^ 1)
 
 
+@pytest.mark.parametrize("kind, bits", (("s32", 0xFFFFFFFE), ("u32", 6), ("s64", 0xFFFFFFFE), ("u64", 6)))
+def test_machine_extracts_fields(kind, bits):
+    """Three bits of 0b1100: a negative number where the field is signed."""
+    wide = kind.endswith("64")
+    register, narrow = ("%rd9", "cvt.u32.u64 %r2, %rd9;") if wide else ("%r2", "")
+    source = "mov.b64 %rd8, 12;" if wide else "mov.b32 %r8, 12;"
+    text = SWAP.replace(
+        "st.shared.b32 [%rd5], %r2;",
+        f"{source} bfe.{kind} {register}, {'%rd8' if wide else '%r8'}, 1, 3; {narrow} st.shared.b32 [%rd5], %r2;",
+    )
+    assert (swap(text) == bits).all()
+
+
 @pytest.mark.parametrize(
     "text, options, message",
     (

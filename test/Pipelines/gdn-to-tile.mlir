@@ -12,8 +12,8 @@
 // CHECK-COUNT-3: memref.alloc
 // CHECK-NOT: memref.alloc
 // CHECK-NOT: memref.copy
-// 128 chunks of 32 value heads; 32 value heads of 2 value blocks.
-// CHECK: gdn_tile.launch @forward_prepare grid(%c4096)
+// 128 chunks of 16 key heads; 32 value heads of 2 value blocks.
+// CHECK: gdn_tile.launch @forward_prepare grid(%c2048)
 // CHECK: gdn_tile.launch @forward_scan grid(%c64)
 // CHECK-NOT: memref.copy
 // CHECK: return

@@ -101,6 +101,8 @@ static std::optional<int64_t> getConstant(Value value) {
   return std::nullopt;
 }
 
+int64_t mlir::gdn::getMaximum(Value index) { return getRange(index).max; }
+
 SmallVector<int64_t> mlir::gdn::getStaticStrides(MemRefType type) {
   SmallVector<int64_t> strides(type.getRank(), 1);
   for (int64_t d = type.getRank() - 2; d >= 0; --d)

@@ -151,21 +151,29 @@ bool hasMatrices(const KernelLowering &kernel, Operation *op, MemRefType memref,
   return access.indexMultiples[1] % 8 == 0;
 }
 
+/// The part of a row that the number of the warp makes.
+SmallVector<ThreadTerm> getWarpTerms(const FragmentLayout &layout) {
+  return llvm::to_vector(
+      llvm::make_filter_range(layout.getRowTerms(), [](const ThreadTerm &term) {
+        return term.shift >= 5;
+      }));
+}
+
 /// Address that a lane gives for a group of four matrices: the 16x16 block of
 /// the warp at fragment column `col`, in register order (row halves, then
 /// column halves).
 class MatrixAddress {
 public:
   MatrixAddress(Emitter &e, const KernelLowering &kernel, MemRefType memref,
-                Value base, ArrayRef<ValueRange> indices,
+                Value base, VectorType fragment, ArrayRef<ValueRange> indices,
                 const AccessInfo &access, bool transpose)
       : transpose(transpose) {
     int64_t threads = kernel.getNumThreads();
-    int64_t warps = llvm::PowerOf2Ceil(kernel.kernel.getWarps());
-    ThreadTerm warp{5, warps - 1, 16};
     // Lane bit 3 chooses the half of the fragment's rows, bit 4 that of its
     // columns; the low bits run along the rows of a matrix in memory.
-    SmallVector<ThreadTerm> rows{warp, {3, 1, 8}}, cols{{4, 1, 8}};
+    SmallVector<ThreadTerm> rows = getWarpTerms(kernel.getLayout(fragment));
+    rows.push_back({3, 1, 8});
+    SmallVector<ThreadTerm> cols{{4, 1, 8}};
     (transpose ? cols : rows).push_back({0, 7, 1});
     ThreadPart parts[2] = {ThreadPart::get(e, rows, threads),
                            ThreadPart::get(e, cols, threads)};
@@ -206,8 +214,9 @@ struct LoadPattern : TilePattern<LoadOp> {
     SmallVector<Value> registers;
     if (hasMatrices(kernel, op, memref, fragment, op.getDims())) {
       bool transpose = op.getDims()[0] == 1;
-      MatrixAddress address(e, kernel, memref, base, adaptor.getIndices(),
-                            kernel.getAccess(op), transpose);
+      MatrixAddress address(e, kernel, memref, base, fragment,
+                            adaptor.getIndices(), kernel.getAccess(op),
+                            transpose);
       auto pair = VectorType::get(2, fragment.getElementType());
       for (int64_t col = 0; col < fragment.getDimSize(1); col += 16)
         for (Value word : loadMatrices(e, address.at(col), transpose))
@@ -267,8 +276,9 @@ struct StorePattern : TilePattern<StoreOp> {
     ValueRange value = adaptor.getValue();
     if (hasMatrices(kernel, op, memref, fragment, op.getDims()) &&
         (transpose || kernel.target.hasStMatrix())) {
-      MatrixAddress address(e, kernel, memref, base, adaptor.getIndices(),
-                            kernel.getAccess(op), transpose);
+      MatrixAddress address(e, kernel, memref, base, fragment,
+                            adaptor.getIndices(), kernel.getAccess(op),
+                            transpose);
       if (kernel.target.hasStMatrix())
         storeWithStMatrix(e, address, fragment, value, transpose);
       else
@@ -277,7 +287,7 @@ struct StorePattern : TilePattern<StoreOp> {
       FragmentAccess access(e, kernel, op, memref, fragment, base,
                             adaptor.getIndices(), op.getDims(),
                             adaptor.getValid());
-      storeElements(e, access, fragment, value);
+      storeElements(e, kernel.getThreads(e, op), access, fragment, value);
     }
     rewriter.eraseOp(op);
     return success();
@@ -303,9 +313,10 @@ private:
     FragmentLayout layout = kernel.getLayout(fragment);
     // Of the matrix at (row, col) of the fragment, now transposed, lane l
     // holds tile row col + l / 4 and tile columns row + 2 (l % 4) + {0, 1}.
-    ThreadTerm warp = layout.getRowTerms()[0];
+    SmallVector<ThreadTerm> rows = getWarpTerms(layout);
+    rows.push_back({0, 3, 2});
     ThreadPart parts[2] = {ThreadPart::get(e, {{2, 7, 1}}, threads),
-                           ThreadPart::get(e, {warp, {0, 3, 2}}, threads)};
+                           ThreadPart::get(e, rows, threads)};
     const AccessInfo &access = kernel.getAccess(op);
     int64_t origin[2] = {0, 0};
     for (int64_t d : {0, 1}) {
@@ -326,8 +337,8 @@ private:
     }
   }
 
-  void storeElements(Emitter &e, FragmentAccess &access, VectorType fragment,
-                     ValueRange value) const {
+  void storeElements(Emitter &e, ThreadSet threads, FragmentAccess &access,
+                     VectorType fragment, ValueRange value) const {
     const FragmentLayout &layout = access.getLayout();
     Type element = fragment.getElementType();
     bool isHalf = element.getIntOrFloatBitWidth() == 16;
@@ -339,9 +350,10 @@ private:
     int64_t perWord = inPairs ? 2 : 1;
     // Of threads that hold the same element one stores it.
     Value owner;
-    if (int64_t bits = layout.getReplicatedThreadBits();
-        bits & (kernel.getNumThreads() - 1))
-      owner = e.equalsC(e.andC(e.threadId(), bits), 0);
+    int64_t bits = layout.getReplicatedThreadBits() &
+                   (llvm::PowerOf2Ceil(threads.count) - 1);
+    if (bits & (threads.count - 1))
+      owner = e.equalsC(e.andC(threads.id, bits), 0);
     for (auto [row, rowOffset] : llvm::enumerate(layout.getRowOffsets()))
       for (int64_t col = 0, n = layout.getColOffsets().size(); col < n;
            col += width) {

@@ -26,7 +26,7 @@ struct CumsumPattern : TilePattern<CumsumOp> {
     auto tile = cast<MemRefType>(op.getTile().getType());
     Value base = adaptor.getTile().front();
     if (tile.getRank() == 1)
-      e.inThreadsBelow(32, kernel.getNumThreads(),
+      e.inThreadsBelow(32, kernel.getThreads(e, op).count,
                        [&] { scanVector(e, base, tile.getDimSize(0)); });
     else
       scanColumns(e, base, tile);

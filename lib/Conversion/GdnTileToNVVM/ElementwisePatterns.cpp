@@ -71,6 +71,12 @@ private:
     return e.builder.create(state)->getResult(0);
   }
 
+  /// Elements that are loaded one by one make no pair before they are extended.
+  static bool isLoadedFromGlobal(Value fragment) {
+    auto load = fragment.getDefiningOp<LoadOp>();
+    return load && !isShared(load.getMemref().getType());
+  }
+
   /// Both bf16 of a register as f32: one instruction each, where the conversion
   /// of 16-bit registers needs another to take the pair apart.
   static SmallVector<Value> extendPair(Emitter &e, Value pair) {
@@ -88,7 +94,8 @@ private:
     SmallVector<Value> results;
     bool extendsBF16 = isa<arith::ExtFOp>(op) &&
                        fragment.getElementType().isF32() &&
-                       getElementTypeOrSelf(op->getOperand(0)).isBF16();
+                       getElementTypeOrSelf(op->getOperand(0)).isBF16() &&
+                       !isLoadedFromGlobal(op->getOperand(0));
     for (int64_t p = 0; p < count / 2; ++p) {
       if (extendsBF16) {
         results.append(extendPair(e, operands.front()[p]));

@@ -121,6 +121,8 @@ ConvertGdnTileToNVVMPass::convertKernel(func::FuncOp func, const GpuTarget &gpu,
   populateCumsumPatterns(kernel, patterns);
   populateTriInversePatterns(kernel, patterns);
   populateScoresPatterns(kernel, patterns);
+  populatePrefetchPatterns(kernel, patterns);
+  populateWarpPatterns(kernel, patterns);
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
   arith::populateArithToLLVMConversionPatterns(kernel.converter, patterns);
   ConversionTarget target(getContext());

@@ -78,6 +78,13 @@ LogicalResult KernelLowering::checkType(Operation *op, Type type) {
       !element.isInteger(32) && !element.isInteger(1))
     return op->emitOpError("has a fragment of type ")
            << type << ", but the GPU lowering has f32, f16, bf16, i32 and i1";
+  // Constants of a warp's region stand at the function's entry.
+  int64_t rows = vector.getDimSize(0), warps = kernel.getWarps();
+  if (kernel.getLayout() == FragmentLayoutKind::Accumulator && rows == 16 &&
+      warps > 1 && !isInWarp(op) && !isa<arith::ConstantOp>(op))
+    return op->emitOpError()
+           << "fragment " << type << " has 16 rows, but " << warps
+           << " warps hold " << 16 * warps << " in the accumulator layout";
   return FragmentLayout::get(kernel, vector, [&] { return op->emitOpError(); });
 }
 
@@ -208,6 +215,10 @@ LogicalResult KernelLowering::checkOp(Operation *op) {
             cast<MemRefType>(access.getMemref().getType()), access.getIndices(),
             access.getDims(), access.getValid());
         return checkAccess(access, getFragment(access));
+      })
+      .Case([&](PrefetchOp prefetch) {
+        return checkSpan(op, cast<MemRefType>(prefetch.getSource().getType()),
+                         prefetch.getDims(), prefetch.getShape());
       })
       .Case([&](CopyInOp copy) {
         auto source = cast<MemRefType>(copy.getSource().getType());

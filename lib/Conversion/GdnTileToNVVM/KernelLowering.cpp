@@ -16,8 +16,6 @@ using namespace mlir;
 using namespace mlir::gdn;
 using namespace mlir::gdn_tile;
 
-/// Bytes of an mbarrier.
-
 static LowerToLLVMOptions getOptions(MLIRContext *context) {
   LowerToLLVMOptions options(context);
   options.overrideIndexBitwidth(64);
@@ -136,6 +134,8 @@ void KernelLowering::recordRoles(RolesOp roles) {
 }
 
 ThreadSet KernelLowering::getThreads(Emitter &e, Operation *op) const {
+  if (isInWarp(op))
+    return {e.laneId(), 32};
   auto role = roleWarps.find(op);
   if (role == roleWarps.end())
     return {e.threadId(), getBlockThreads()};
@@ -143,72 +143,27 @@ ThreadSet KernelLowering::getThreads(Emitter &e, Operation *op) const {
           32 * role->second.count};
 }
 
+Value KernelLowering::getWarpId(Emitter &e, Operation *op) const {
+  auto role = roleWarps.find(op);
+  return e.addC(e.warpId(), role == roleWarps.end() ? 0 : -role->second.first);
+}
+
+int64_t KernelLowering::getNumWarps(Operation *op) const {
+  auto role = roleWarps.find(op);
+  return role == roleWarps.end() ? blockWarps : role->second.count;
+}
+
 void KernelLowering::emitBarrier(Emitter &e, Operation *op) const {
+  if (isInWarp(op)) {
+    NVVM::SyncWarpOp::create(e.builder, e.loc, e.c32(-1));
+    return;
+  }
   auto role = roleWarps.find(op);
   if (role == roleWarps.end())
     return e.barrier();
   NVVM::BarrierOp::create(
       e.builder, e.loc, TypeRange(), e.c32(role->second.barrier),
       e.c32(32 * role->second.count), NVVM::BarrierReductionAttr(), Value());
-}
-
-//===----------------------------------------------------------------------===//
-// Shared memory
-//===----------------------------------------------------------------------===//
-
-LogicalResult KernelLowering::placeSharedMemory() {
-  SmallVector<std::pair<Operation *, SharedLayout>> allocs;
-  WalkResult walk = func.walk([&](memref::AllocOp alloc) {
-    MemRefType type = alloc.getType();
-    if (!isShared(type) || !type.hasStaticShape() || type.getRank() < 1 ||
-        type.getRank() > 3 || !type.getLayout().isIdentity()) {
-      alloc.emitOpError("expects a static shared-memory tile of rank 1 to 3, "
-                        "but has ")
-          << type;
-      return WalkResult::interrupt();
-    }
-    allocs.emplace_back(alloc, SharedLayout(type));
-    return WalkResult::advance();
-  });
-  if (walk.wasInterrupted())
-    return failure();
-  // The tiles of the largest alignment first: hardly any padding.
-  for (int64_t alignment : {1024, 512, 256, 16})
-    for (auto &[op, layout] : allocs) {
-      if (layout.getAlignment() != alignment)
-        continue;
-      sharedBytes = llvm::alignTo(sharedBytes, alignment);
-      sharedOffsets[op] = sharedBytes;
-      sharedBytes += layout.getBytes();
-    }
-  // A sum over rows that lie in several warps goes through shared memory.
-  func.walk([&](SumOp sum) {
-    auto type = cast<VectorType>(sum.getResult().getType());
-    if (type.getDimSize(0) != 1 || kernel.getWarps() == 1)
-      return;
-    sharedBytes = llvm::alignTo(sharedBytes, 16);
-    sharedOffsets[sum] = sharedBytes;
-    sharedBytes += kernel.getWarps() * type.getDimSize(1) * sizeof(float);
-  });
-  func.walk([&](RingOp ring) {
-    sharedBytes = llvm::alignTo(sharedBytes, 16);
-    sharedOffsets[ring] = sharedBytes;
-    sharedBytes += 2 * kBarrierBytes * ring.getRing().getType().getStages();
-  });
-  // The mbarrier on which a synchronous copy of the copy engine completes.
-  func.walk([&](CopyInOp copy) {
-    if (!copy.getMap() || copy.getSlot())
-      return;
-    sharedBytes = llvm::alignTo(sharedBytes, kBarrierBytes);
-    sharedOffsets[copy] = sharedBytes;
-    sharedBytes += kBarrierBytes;
-  });
-  if (sharedBytes > target.sharedBytes)
-    return func.emitOpError("kernel '")
-           << func.getName() << "' needs " << sharedBytes
-           << " bytes of shared memory, but " << target.name << " has "
-           << target.sharedBytes << " bytes a block";
-  return success();
 }
 
 // The tile's allocation, behind a stage.
@@ -275,6 +230,10 @@ LogicalResult KernelLowering::analyze() {
     return func.emitOpError("a kernel needs a body");
   if (failed(checkName()) || failed(checkArguments()))
     return failure();
+  func.walk([&](EachWarpOp op) {
+    op.getBody().walk([&](Operation *inner) { warpOps.insert(inner); });
+    maxItems[op] = getMaximum(op.getCount());
+  });
   WalkResult walk = func.walk([&](Operation *op) {
     auto product = dyn_cast<MmaOp>(op);
     warpgroupProducts |=

@@ -35,9 +35,9 @@ struct AccessInfo {
 /// Of an mbarrier.
 constexpr int64_t kBarrierBytes = 8;
 
-/// Threads of a block that work on an op together.
+/// The threads that run an op together.
 struct ThreadSet {
-  /// Number of a thread among them.
+  /// Number of the calling thread among them.
   Value id;
   int64_t count;
 };
@@ -54,10 +54,17 @@ public:
   /// The threads that hold fragments: the whole block, or its first role.
   int64_t getNumThreads() const { return 32 * kernel.getWarps(); }
   int64_t getBlockThreads() const { return 32 * blockWarps; }
-  /// The threads that run an op: those of its role, or the whole block.
+  /// The threads that run an op: the warp of a gdn_tile.each_warp, those of its
+  /// role, or the whole block.
   ThreadSet getThreads(Emitter &emitter, Operation *op) const;
+  /// Number of the calling warp among those of an op's role or of the block,
+  /// and how many they are.
+  Value getWarpId(Emitter &emitter, Operation *op) const;
+  int64_t getNumWarps(Operation *op) const;
   /// Waits for all threads that run an op.
   void emitBarrier(Emitter &emitter, Operation *op) const;
+  /// Whether an op stands in the region of a gdn_tile.each_warp.
+  bool isInWarp(Operation *op) const { return warpOps.contains(op); }
   int64_t getSharedBytes() const { return sharedBytes; }
   /// Whether products run as wgmma, which reads shared memory by the
   /// asynchronous proxy.
@@ -83,6 +90,12 @@ public:
   const AccessInfo &getAccess(Operation *op) const;
   /// Byte offset of an allocation, or of the scratch space of an op.
   int64_t getSharedOffset(Operation *op) const;
+  /// An upper bound of the number of items of a gdn_tile.each_warp.
+  int64_t getMaxItems(Operation *op) const { return maxItems.lookup(op); }
+  /// Bytes from a warp's own tile to that of the next.
+  int64_t getWarpStride(Operation *alloc) const {
+    return warpStrides.lookup(alloc);
+  }
   Value getSharedBase(Emitter &emitter, int64_t offset) const;
   Value getScratch(Emitter &emitter, Operation *op) const {
     return getSharedBase(emitter, getSharedOffset(op));
@@ -127,7 +140,9 @@ private:
   void recordRoles(gdn_tile::RolesOp roles);
 
   DenseMap<Operation *, AccessInfo> accesses;
-  DenseMap<Operation *, int64_t> sharedOffsets;
+  DenseMap<Operation *, int64_t> sharedOffsets, warpStrides;
+  DenseSet<Operation *> warpOps;
+  DenseMap<Operation *, int64_t> maxItems;
   int64_t sharedBytes = 0;
   bool warpgroupProducts = false;
   DenseSet<Operation *> fenced, copied;
@@ -147,6 +162,9 @@ inline bool isFragment(Type type) {
 /// is that of its first element.
 AccessInfo analyzeAccess(MemRefType memref, ValueRange indices,
                          ArrayRef<int64_t> dims, ValueRange valid);
+
+/// An upper bound of an index.
+int64_t getMaximum(Value index);
 
 /// Strides of an identity layout, in elements.
 SmallVector<int64_t> getStaticStrides(MemRefType type);
@@ -187,6 +205,10 @@ void populateCumsumPatterns(const KernelLowering &kernel,
                             RewritePatternSet &patterns);
 void populateTriInversePatterns(const KernelLowering &kernel,
                                 RewritePatternSet &patterns);
+void populatePrefetchPatterns(const KernelLowering &kernel,
+                              RewritePatternSet &patterns);
+void populateWarpPatterns(const KernelLowering &kernel,
+                          RewritePatternSet &patterns);
 void populateScoresPatterns(const KernelLowering &kernel,
                             RewritePatternSet &patterns);
 

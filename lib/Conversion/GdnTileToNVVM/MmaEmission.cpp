@@ -50,6 +50,32 @@ FloatParts mlir::gdn::splitOperand(Emitter &e, ValueRange values,
   return parts;
 }
 
+FloatParts mlir::gdn::splitToBF16(Emitter &e, ValueRange values) {
+  auto pairType = VectorType::get(2, e.builder.getBF16Type());
+  auto round = [&](Value a, Value b) -> Value {
+    Value pair = LLVM::FPTruncOp::create(e.builder, e.loc, pairType,
+                                         e.makeVector({a, b}));
+    return e.bitcast(pair, e.i32());
+  };
+  FloatParts parts;
+  for (size_t i = 0; i < values.size(); i += 2) {
+    Value high = round(values[i], values[i + 1]);
+    parts.high.push_back(high);
+    Value first = e.bitcast(e.shlC(high, 16), e.f32());
+    Value second = e.bitcast(e.andC(high, 0xffff0000), e.f32());
+    parts.low.push_back(
+        round(e.fsub(values[i], first), e.fsub(values[i + 1], second)));
+  }
+  return parts;
+}
+
+void mlir::gdn::emitBF16x3Mma(Emitter &e, const FloatParts &a,
+                              const FloatParts &b, MutableArrayRef<Value> acc) {
+  emitMma(e, 16, NVVM::MMATypes::bf16, a.low, b.high, acc);
+  emitMma(e, 16, NVVM::MMATypes::bf16, a.high, b.low, acc);
+  emitMma(e, 16, NVVM::MMATypes::bf16, a.high, b.high, acc);
+}
+
 void mlir::gdn::emitFloatMma(Emitter &e, int64_t passes, const FloatParts &a,
                              const FloatParts &b, MutableArrayRef<Value> acc) {
   if (passes == 3) {

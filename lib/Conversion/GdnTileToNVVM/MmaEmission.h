@@ -31,6 +31,12 @@ FloatParts splitOperand(Emitter &e, ValueRange values, int64_t passes);
 void emitFloatMma(Emitter &e, int64_t passes, const FloatParts &a,
                   const FloatParts &b, MutableArrayRef<Value> acc);
 
+/// m16n8k16 of float32 operands in two bfloat16 parts each, neighbours of
+/// `values` in one register; the product of the low parts is left out.
+FloatParts splitToBF16(Emitter &e, ValueRange values);
+void emitBF16x3Mma(Emitter &e, const FloatParts &a, const FloatParts &b,
+                   MutableArrayRef<Value> acc);
+
 } // namespace mlir::gdn
 
 #endif // GDN_LIB_CONVERSION_GDNTILETONVVM_MMAEMISSION_H

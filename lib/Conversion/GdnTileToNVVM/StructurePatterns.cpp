@@ -120,7 +120,11 @@ struct AllocPattern : TilePattern<memref::AllocOp> {
   matchAndRewrite(memref::AllocOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Emitter e(rewriter, op.getLoc());
-    rewriter.replaceOp(op, kernel.getSharedBase(e, kernel.getSharedOffset(op)));
+    Value base = kernel.getSharedBase(e, kernel.getSharedOffset(op));
+    if (kernel.isInWarp(op))
+      base = e.advance(
+          base, e.mulC(kernel.getWarpId(e, op), kernel.getWarpStride(op)));
+    rewriter.replaceOp(op, base);
     return success();
   }
 };
@@ -161,7 +165,7 @@ struct ScalarLoadPattern : TilePattern<memref::LoadOp> {
   }
 };
 
-/// All threads hold the same scalar: the first stores it.
+/// All threads hold the same scalar: the first of them stores it.
 struct ScalarStorePattern : TilePattern<memref::StoreOp> {
   using TilePattern::TilePattern;
   LogicalResult

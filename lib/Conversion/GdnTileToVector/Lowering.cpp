@@ -273,6 +273,11 @@ LogicalResult Lowering::lowerOp(Operation *op) {
       .Case([&](gdn_tile::ScoresOp op) { return lowerScores(*this, op); })
       .Case(
           [&](gdn_tile::TriInverseOp op) { return lowerTriInverse(*this, op); })
+      .Case([&](gdn_tile::EachWarpOp op) { return lowerEachWarp(*this, op); })
+      .Case([&](gdn_tile::WarpMmaOp op) { return lowerWarpMma(*this, op); })
+      .Case([&](gdn_tile::BlockInverseOp op) {
+        return lowerBlockInverse(*this, op);
+      })
       .Case([&](scf::ForOp op) { return lowerFor(*this, op); })
       .Case([&](scf::IfOp op) { return lowerIf(*this, op); })
       .Case([&](scf::WhileOp op) { return lowerWhile(*this, op); })
@@ -281,7 +286,8 @@ LogicalResult Lowering::lowerOp(Operation *op) {
         return success();
       })
       // In one thread every copy is complete at once and nobody else waits.
-      .Case<gdn_tile::WaitOp, gdn_tile::JoinOp, gdn_tile::BarrierOp>(
+      .Case<gdn_tile::WaitOp, gdn_tile::JoinOp, gdn_tile::BarrierOp,
+            gdn_tile::FreeOp, gdn_tile::PrefetchOp>(
           [](Operation *) { return success(); })
       .Default([&](Operation *op) { return lowerOther(op); });
 }

@@ -161,6 +161,12 @@ LogicalResult lowerCumsum(Lowering &lowering, gdn_tile::CumsumOp op);
 LogicalResult lowerScores(Lowering &lowering, gdn_tile::ScoresOp op);
 LogicalResult lowerTriInverse(Lowering &lowering, gdn_tile::TriInverseOp op);
 
+// WarpOps.cpp
+LogicalResult lowerEachWarp(Lowering &lowering, gdn_tile::EachWarpOp op);
+LogicalResult lowerWarpMma(Lowering &lowering, gdn_tile::WarpMmaOp op);
+LogicalResult lowerBlockInverse(Lowering &lowering,
+                                gdn_tile::BlockInverseOp op);
+
 // ControlFlow.cpp
 LogicalResult lowerFor(Lowering &lowering, scf::ForOp op);
 LogicalResult lowerIf(Lowering &lowering, scf::IfOp op);

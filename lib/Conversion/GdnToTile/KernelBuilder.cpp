@@ -100,9 +100,25 @@ Value KernelBuilder::tile(ArrayRef<int64_t> shape, Type elementType) {
       MemRefType::get(shape, elementType, MemRefLayoutAttrInterface(), space));
 }
 
+Value KernelBuilder::stage(Value tiles, Value number) {
+  auto type = cast<MemRefType>(tiles.getType());
+  auto one =
+      MemRefType::get(type.getShape().drop_front(), type.getElementType(),
+                      MemRefLayoutAttrInterface(), type.getMemorySpace());
+  return gdn_tile::StageOp::create(*this, one, tiles, number);
+}
+
+void KernelBuilder::free(Value tile) { gdn_tile::FreeOp::create(*this, tile); }
+
 void KernelBuilder::copyIn(const Access &from, Value tile) {
   gdn_tile::CopyInOp::create(*this, Type(), from.memref, from.indices,
                              from.dims, from.valid, tile);
+}
+
+void KernelBuilder::prefetch(const Access &from, Shape2 shape) {
+  gdn_tile::PrefetchOp::create(*this, from.memref, from.indices, from.dims,
+                               ArrayRef<int64_t>{shape.rows, shape.cols},
+                               from.valid);
 }
 
 void KernelBuilder::copyOut(Value tile, const Access &to) {
@@ -135,9 +151,20 @@ Value KernelBuilder::mma(Value a, Value b, Value acc, bool transposeB) {
                                  b, acc, transposeB, /*passes=*/3);
 }
 
+Value KernelBuilder::warpMma(Value a, Value b, Value acc) {
+  return gdn_tile::WarpMmaOp::create(
+      *this, VectorType::get({16, 16}, getF32Type()), a, b, acc,
+      gdn_tile::ProductPrecision::BF16x3);
+}
+
 Value KernelBuilder::sum(Value fragment, Shape2 shape) {
   return gdn_tile::SumOp::create(
       *this, VectorType::get({shape.rows, shape.cols}, getF32Type()), fragment);
+}
+
+Value KernelBuilder::zero(Shape2 shape, Type elementType) {
+  auto type = VectorType::get({shape.rows, shape.cols}, elementType);
+  return arith::ConstantOp::create(*this, cast<TypedAttr>(getZeroAttr(type)));
 }
 
 Value KernelBuilder::iota(Shape2 shape) {

@@ -63,7 +63,12 @@ public:
 
   /// \name Shared memory
   Value tile(ArrayRef<int64_t> shape, Type elementType);
+  /// One tile of several, and the end of a tile's life.
+  Value stage(Value tiles, Value number);
+  void free(Value tile);
   void copyIn(const Access &from, Value tile);
+  /// A hint that the tile will be read soon.
+  void prefetch(const Access &from, Shape2 shape);
   void copyOut(Value tile, const Access &to);
 
   /// \name Fragments
@@ -72,7 +77,10 @@ public:
   Value loadF32(const Access &from, Shape2 shape);
   void store(Value fragment, const Access &to);
   Value mma(Value a, Value b, Value acc, bool transposeB);
+  /// a b^T + acc in one warp, of operands in two bfloat16 parts.
+  Value warpMma(Value a, Value b, Value acc);
   Value sum(Value fragment, Shape2 shape);
+  Value zero(Shape2 shape, Type elementType);
   Value iota(Shape2 shape);
 
   /// \name Elementwise, on scalars and fragments of f32

@@ -4,27 +4,16 @@
 
 // CHECK-LABEL: func @split_prepare
 // CHECK-SAME: memref<?x2x24xbf16>
-// CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator, blocks = 12>
+// CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator, blocks = 16>
 // The padded columns are bounded by K; all copies stand together.
 // CHECK: gdn_tile.copy_in %{{.*}} dims [0, 2] valid(%{{.*}}, %c24) to %[[K:.*]] : memref<?x2x24xbf16> to memref<16x32xbf16
 // CHECK-NEXT: gdn_tile.copy_in {{.*}} to %[[Q:.*]] : memref<?x2x24xbf16>
-// CHECK-NEXT: gdn_tile.copy_in {{.*}} : memref<?x4xf32>
-// CHECK-NEXT: gdn_tile.copy_in {{.*}} : memref<?x4xf32>
-// CHECK: arith.maximumf
-// CHECK: gdn_tile.cumsum
+// CHECK: gdn_tile.copy_in {{.*}} : memref<?x4xf32>
+// CHECK: gdn_tile.copy_in {{.*}} : memref<?x4xf32>
+// CHECK: gdn_tile.mma %{{.*}}, %[[Q]] {transpose_b}
 // CHECK: gdn_tile.mma %{{.*}}, %[[K]] {transpose_b}
-// CHECK: %[[MASK:.*]] = arith.cmpi sge
-// The exponent is masked before exp2.
-// CHECK: %[[E:.*]] = arith.select %[[MASK]]
-// CHECK: math.exp2 %[[E]]
-// CHECK: gdn_tile.mma %{{.*}}, %[[K]] {transpose_b}
-// CHECK: %[[STRICT:.*]] = arith.cmpi sgt
-// CHECK: arith.select %[[STRICT]]
-// CHECK: gdn_tile.tri_inverse
-// T in two bf16 parts.
-// CHECK: %[[HIGH:.*]] = arith.truncf %[[T:.*]] :
-// CHECK: %[[BACK:.*]] = arith.extf %[[HIGH]]
-// CHECK: arith.subf %[[T]], %[[BACK]]
+// CHECK: gdn_tile.each_warp (%{{.*}}) in (%c1) {
+// CHECK: gdn_tile.block_inverse
 
 // CHECK-LABEL: func @split_scan
 // CHECK-SAME: attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 2, layout = accumulator>}
@@ -60,6 +49,41 @@ func.func @split(
   gdn.recurrence ins(%q, %k, %v : memref<1x?x2x24xbf16>, memref<1x?x2x24xbf16>, memref<1x?x4x40xbf16>)
       gate(%g : memref<1x?x4xf32>) beta(%b : memref<1x?x4xf32>)
       outs(%o, %s : memref<1x?x4x40xbf16>, memref<1x4x40x24xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 32, stages = 2>}
+  return
+}
+
+// -----
+
+// Float32: a block per value head, and the exact inverse.
+
+// CHECK-LABEL: func @exact_prepare
+// CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>
+// The padded columns are bounded by K; all copies stand together.
+// CHECK: gdn_tile.copy_in %{{.*}} dims [0, 2] valid(%{{.*}}, %c24) to %[[K:.*]] : memref<?x2x24xf32> to memref<16x32xf32
+// CHECK-NEXT: gdn_tile.copy_in {{.*}} to %[[Q:.*]] : memref<?x2x24xf32>
+// CHECK-NEXT: gdn_tile.copy_in {{.*}} : memref<?x4xf32>
+// CHECK-NEXT: gdn_tile.copy_in {{.*}} : memref<?x4xf32>
+// CHECK: arith.maximumf
+// CHECK: gdn_tile.cumsum
+// CHECK: gdn_tile.mma %{{.*}}, %[[K]] {transpose_b}
+// CHECK: %[[MASK:.*]] = arith.cmpi sge
+// The exponent is masked before exp2.
+// CHECK: %[[E:.*]] = arith.select %[[MASK]]
+// CHECK: math.exp2 %[[E]]
+// CHECK: gdn_tile.mma %{{.*}}, %[[K]] {transpose_b}
+// CHECK: %[[STRICT:.*]] = arith.cmpi sgt
+// CHECK: arith.select %[[STRICT]]
+// CHECK: gdn_tile.tri_inverse %{{.*}} {exact}
+// CHECK-NOT: arith.truncf
+// CHECK-LABEL: func @exact_scan
+func.func @exact(
+    %q: memref<1x?x2x24xf32>, %k: memref<1x?x2x24xf32>, %v: memref<1x?x4x40xf32>,
+    %g: memref<1x?x4xf32>, %b: memref<1x?x4xf32>,
+    %o: memref<1x?x4x40xf32>, %s: memref<1x4x40x24xf32>) {
+  gdn.recurrence ins(%q, %k, %v : memref<1x?x2x24xf32>, memref<1x?x2x24xf32>, memref<1x?x4x40xf32>)
+      gate(%g : memref<1x?x4xf32>) beta(%b : memref<1x?x4xf32>)
+      outs(%o, %s : memref<1x?x4x40xf32>, memref<1x4x40x24xf32>)
       {schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 32, stages = 2>}
   return
 }

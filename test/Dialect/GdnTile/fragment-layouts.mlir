@@ -27,6 +27,12 @@ func.func @accumulator() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 
   // CHECK-NEXT: thread 70: (0,4) (0,5) (0,12) (0,13)
   // CHECK-NEXT: owners 32 to 32, replicated bits 124
   %cols = arith.constant {threads = array<i64: 3, 70>} dense<0.0> : vector<1x16xf32>
+  // 16 rows are those of one warp, the same in each.
+  // CHECK: vector<16x16xf32>: 8 registers
+  // CHECK-NEXT: thread 31: (7,6) (7,7) (15,6) (15,7) (7,14) (7,15) (15,14) (15,15)
+  // CHECK-NEXT: thread 70: (1,4) (1,5) (9,4) (9,5) (1,12) (1,13) (9,12) (9,13)
+  // CHECK-NEXT: owners 4 to 4, replicated bits 0
+  %warp = arith.constant {threads = array<i64: 31, 70>} dense<0.0> : vector<16x16xf32>
   return
 }
 

@@ -23,7 +23,7 @@
 // CHECK-SAME: "checks": {{\[\[}}["dim", 1, 1], ["dim", 0, 1]],
 // CHECK-SAME: {{\[}}["dim", 6, 0], ["sub", ["dim", 5, 0], 1]]]
 // CHECK-SAME: "function": "varlen"
-// CHECK-SAME: "launches": [{"block": 128, "grid": ["mul", {{.*}}, 8], "kernel": "varlen_prepare", "parameters": [{"argument": 5}, {"dtype": "i64", "scalar": ["dim", 6, 0]}, {"argument": 0}, {"argument": 1},
+// CHECK-SAME: "launches": [{"block": 128, "grid": ["mul", {{.*}}, 4], "kernel": "varlen_prepare", "parameters": [{"argument": 5}, {"dtype": "i64", "scalar": ["dim", 6, 0]}, {"argument": 0}, {"argument": 1},
 // CHECK-SAME: "kernel": "varlen_scan"
 // CHECK-SAME: "ptx": "varlen.ptx", "results": [{"buffer": 0}, {"argument": 6}], "target": "sm_80", "version": 1}
 func.func @varlen(%q: tensor<1x?x4x64xbf16> {gdn.name = "q"}, %k: tensor<1x?x4x64xbf16>, %v: tensor<1x?x8x96xbf16>,

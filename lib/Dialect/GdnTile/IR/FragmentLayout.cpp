@@ -44,6 +44,10 @@ FragmentLayout::get(KernelAttr kernel, VectorType type,
     } else if (numRows == 16 * warps) {
       layout.rows = {0, 8};
       layout.rowTerms = {{5, warpMask, 16}, {2, 7, 1}};
+    } else if (numRows == 16) {
+      layout.rows = {0, 8};
+      layout.rowTerms = {{2, 7, 1}};
+      layout.threads = 32;
     } else {
       return emitError() << "fragment " << type << " has " << numRows
                          << " rows, but " << warps << " warps hold "

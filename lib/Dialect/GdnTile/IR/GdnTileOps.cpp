@@ -200,6 +200,19 @@ LogicalResult CopyInOp::verify() {
   return emitOpError("signals a slot of a ring that does not hold its tile");
 }
 
+LogicalResult PrefetchOp::verify() {
+  auto source = cast<MemRefType>(getSource().getType());
+  if (isShared(source))
+    return emitOpError("prefetches shared memory");
+  if (getDims().size() != 2 || getShape().size() != 2 ||
+      getDims().back() != source.getRank() - 1 || getShape()[0] < 1 ||
+      getShape()[1] < 1)
+    return emitOpError("expects two dims, the second the last of the source, "
+                       "and two sizes of at least 1");
+  return verifyAccess(*this, source, getIndices().size(), getDims(),
+                      getValid().size());
+}
+
 void CopyInOp::getEffects(Effects &effects) {
   addRead(effects, getSourceMutable());
   addWrite(effects, getTileMutable());

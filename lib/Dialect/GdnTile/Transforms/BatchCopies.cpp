@@ -83,7 +83,12 @@ struct BatchCopiesPass
   void runOnOperation() override {
     if (!getKernelAttr(getOperation()))
       return;
-    getOperation().walk([](Block *block) { batchBlock(*block); });
+    getOperation().walk([](Block *block) {
+      // A wait is one of the block, not of a warp.
+      if (!isa_and_nonnull<EachWarpOp>(block->getParentOp()) &&
+          !isInWarp(block->getParentOp()))
+        batchBlock(*block);
+    });
   }
 };
 } // namespace

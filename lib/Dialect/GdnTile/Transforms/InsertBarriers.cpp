@@ -71,6 +71,7 @@ struct State {
     reads.insert(other.reads.begin(), other.reads.end());
     writes.insert(other.writes.begin(), other.writes.end());
   }
+  bool isEmpty() const { return reads.empty() && writes.empty(); }
   void clear() {
     reads.clear();
     writes.clear();
@@ -211,6 +212,7 @@ private:
 
   LogicalResult walkOp(Operation *op, State &state, Barriers &barriers);
   LogicalResult walkAccesses(Operation *op, State &state, Barriers &barriers);
+  LogicalResult walkEachWarp(EachWarpOp op, State &state, Barriers &barriers);
   LogicalResult walkIf(scf::IfOp op, State &state, Barriers &barriers);
   LogicalResult walkRoles(RolesOp op, State &state, Barriers &barriers);
   LogicalResult walkLoop(Operation *op, State &state, Barriers &barriers,
@@ -252,9 +254,45 @@ LogicalResult Planner::walkOp(Operation *op, State &state, Barriers &barriers) {
     };
     return walkLoop(op, state, barriers, body);
   }
+  if (auto warp = dyn_cast<EachWarpOp>(op))
+    return walkEachWarp(warp, state, barriers);
   if (op->getNumRegions() != 0)
     return op->emitOpError("is not allowed in a tile program");
   return walkAccesses(op, state, barriers);
+}
+
+// The warps need one barrier in front for the tiles of the block, which they
+// only read; inside, barriers order the lanes of a warp and its own tiles.
+LogicalResult Planner::walkEachWarp(EachWarpOp op, State &state,
+                                    Barriers &barriers) {
+  SmallVector<Access> shared;
+  WalkResult result = op.getBody().walk([&](Operation *inner) {
+    SmallVector<Access> accesses;
+    if (failed(getAccesses(inner, accesses)))
+      return WalkResult::interrupt();
+    for (const Access &access : accesses)
+      if (!op->isProperAncestor(access.tile.allocation.getDefiningOp()))
+        shared.push_back(access);
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  if (llvm::any_of(shared, [&](const Access &access) {
+        return state.needsBarrier(access);
+      })) {
+    barriers.insert(op);
+    state.clear();
+  }
+  State own;
+  Block &body = op.getBody().front();
+  if (failed(walk(body, own, barriers)))
+    return failure();
+  // The next item may put other tiles where this one's were.
+  if (!own.isEmpty())
+    barriers.insert(body.getTerminator());
+  for (const Access &access : shared)
+    state.add(access);
+  return success();
 }
 
 LogicalResult Planner::walkAccesses(Operation *op, State &state,

@@ -32,6 +32,9 @@ struct ThreadTerm {
 /// the registers of an MxN fragment of the thread touch; register r of the MxN
 /// fragment goes with register rowRegister(r) of the first and colRegister(r)
 /// of the second.
+///
+/// In the accumulator layout 16 rows are the fragment of one warp, whichever it
+/// is: in the region of a gdn_tile.each_warp each warp has its own.
 class FragmentLayout {
 public:
   /// The layout of `type` in a kernel, or failure with an error that names the

@@ -14,6 +14,7 @@
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -52,6 +53,10 @@ bool isGuardedByRing(Value memref);
 
 /// The role that an op stands in, or null.
 RoleOp getRole(Operation *op);
+
+/// Whether an op stands in the region of a gdn_tile.each_warp: one warp runs
+/// it.
+bool isInWarp(Operation *op);
 
 /// Whether a product of a kernel can run as warpgroup products (wgmma): 64 rows
 /// in 4 warps, 16-bit operands, and a tile in panels of 128 bytes.

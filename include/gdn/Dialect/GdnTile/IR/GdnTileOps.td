@@ -159,6 +159,28 @@ def GdnTile_CopyOutOp : GdnTile_CopyOp<"copy_out"> {
   }];
 }
 
+def GdnTile_PrefetchOp : GdnTile_Op<"prefetch", [
+    AttrSizedOperandSegments, MemoryEffects<[MemWrite]>]> {
+  let summary = "bring a tile of global memory to the second-level cache";
+  let description = [{
+    A hint without effect on values: the tile of `shape` that a `gdn_tile.copy_in` with these
+    `indices`, `dims` and `valid` would read will be read soon, by any block. The last
+    dimension runs along the last one of the source.
+
+    ```mlir
+    gdn_tile.prefetch %k[%row, %head, %c0] dims [0, 2] shape [64, 128] valid(%rows, %c128) : memref<?x16x128xbf16>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$source, Variadic<Index>:$indices,
+                       DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$shape,
+                       Variadic<Index>:$valid);
+  let assemblyFormat = [{
+    $source `[` $indices `]` `dims` $dims `shape` $shape (`valid` `(` $valid^ `)`)? attr-dict
+    `:` type($source)
+  }];
+  let hasVerifier = 1;
+}
+
 def GdnTile_WaitOp : GdnTile_Op<"wait"> {
   let summary = "wait until asynchronous copies have landed";
   let description = [{
@@ -478,5 +500,7 @@ def GdnTile_RingReleaseOp : GdnTile_RingUserOp<"ring_release"> {
   let arguments = (ins GdnTile_Ring:$ring, Index:$iteration);
   let assemblyFormat = "$ring `[` $iteration `]` attr-dict `:` type($ring)";
 }
+
+include "gdn/Dialect/GdnTile/IR/GdnTileWarpOps.td"
 
 #endif // GDN_DIALECT_GDNTILE_IR_GDNTILEOPS_TD

@@ -1,0 +1,129 @@
+//===- GdnTileWarpOps.td - work of single warps ------------*- tablegen -*-===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GDN_DIALECT_GDNTILE_IR_GDNTILEWARPOPS_TD
+#define GDN_DIALECT_GDNTILE_IR_GDNTILEWARPOPS_TD
+
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+
+def GdnTile_Precision : I32EnumAttr<"ProductPrecision", "how operands of f32 enter a product of tensor cores", [
+  I32EnumAttrCase<"TF32", 0, "tf32">,
+  I32EnumAttrCase<"BF16x3", 1, "bf16x3">,
+  I32EnumAttrCase<"TF32x3", 2, "tf32x3">
+]> {
+  let cppNamespace = "::mlir::gdn_tile";
+  let genSpecializedAttr = 0;
+}
+
+def GdnTile_EachWarpOp : GdnTile_Op<"each_warp", [
+    RecursiveMemoryEffects,
+    DeclareOpInterfaceMethods<RegionBranchOpInterface>,
+    SingleBlockImplicitTerminator<"WarpEndOp">]> {
+  let summary = "items that the warps of a block share out among themselves";
+  let description = [{
+    Runs the region for the items 0 .. count - 1: warp w of W runs the items w, w + W, ...
+    in this order. Items of different warps run side by side. In the region
+
+    * fragments belong to one warp: they have 16 rows (or one) and the layout of a kernel of one
+      warp, so that a fragment is both operands of `gdn_tile.warp_mma` as it stands;
+    * a tile that is allocated there is the warp's own and lives as long as the item; `gdn_tile.free`
+      ends its life earlier;
+    * the tiles of the block are only read;
+    * `gdn_tile.barrier` orders the lanes of the warp, not the block.
+
+    ```mlir
+    gdn_tile.each_warp (%head) in (%heads) {
+      %x = gdn_tile.load %products[%c0, %c16] dims [0, 1] : memref<64x72xf32, #shared>, vector<16x16xf32>
+      ...
+    }
+    ```
+  }];
+  let arguments = (ins Index:$count);
+  let regions = (region SizedRegion<1>:$body);
+  let builders = [OpBuilder<(ins "Value":$count)>];
+  let extraClassDeclaration = [{
+    Value getItem() { return getBody().getArgument(0); }
+  }];
+  let skipDefaultBuilders = 1;
+  let hasCustomAssemblyFormat = 1;
+  let hasRegionVerifier = 1;
+}
+
+def GdnTile_WarpEndOp : GdnTile_Op<"warp_end", [
+    HasParent<"EachWarpOp">, Pure, ReturnLike, Terminator]> {
+  let summary = "end of an item";
+  let assemblyFormat = "attr-dict";
+}
+
+def GdnTile_FreeOp : GdnTile_Op<"free", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "end the life of a shared tile";
+  let description = [{
+    `tile` is a `memref.alloc` of the same block, and no op behind uses it: allocations
+    behind may take its bytes. The effect is that of a write, so everything that
+    reads the tile is done before.
+  }];
+  let arguments = (ins AnyMemRef:$tile);
+  let assemblyFormat = "$tile attr-dict `:` type($tile)";
+  let hasVerifier = 1;
+}
+
+def GdnTile_WarpMmaOp : GdnTile_Op<"warp_mma", [
+    Pure, AllTypesMatch<["a", "b"]>]> {
+  let summary = "product of a fragment and the transpose of another, in one warp";
+  let description = [{
+    `result = a * b^T + acc` (without acc: `a * b^T`): `a` and `b` are `vector<16xKxf32>`,
+    K a multiple of 16, the result is `vector<16x16xf32>`. Only in the region of a
+    `gdn_tile.each_warp`. The operands enter as
+
+    | `precision` | operands | error of a product, relative |
+    |---|---|---|
+    | `tf32` | rounded to TF32 | 2^-10 |
+    | `bf16x3` | two bfloat16 parts each; low times low is left out | 2^-16 |
+    | `tf32x3` | two TF32 parts each; low times low is left out | 2^-21 |
+
+    ```mlir
+    %y = gdn_tile.warp_mma %z, %l acc(%y0) bf16x3 : vector<16x16xf32>
+    ```
+  }];
+  let arguments = (ins GdnTile_Fragment:$a, GdnTile_Fragment:$b,
+                       Optional<GdnTile_Fragment>:$acc,
+                       EnumProp<GdnTile_Precision>:$precision);
+  let results = (outs GdnTile_Fragment:$result);
+  let assemblyFormat = [{
+    $a `,` $b (`acc` `(` $acc^ `:` type($acc) `)`)? $precision attr-dict `:` type($a) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def GdnTile_BlockInverseOp : GdnTile_Op<"block_inverse", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "inverses of unit triangular 16x16 blocks, by one warp";
+  let description = [{
+    For each block b of 16 tokens, with s = `scale` and M = `products`, in float32:
+
+        X_b = (I + strictlower(s_i M_ij))^-1,  i, j in 16 b .. 16 b + 15
+        out[16 b + j, i] = X_b[i, j]
+
+    so `out` holds the transposed inverses, one below the other. Of `products` only what
+    lies below the diagonal inside the blocks is used. `scale` is `memref<Cxf32>`, C = 16,
+    32 or 64; `products` has C rows and at least C columns, `out` C rows and at least 16
+    columns. Only in the region of a `gdn_tile.each_warp`.
+
+    ```mlir
+    gdn_tile.block_inverse %products, %beta to %d
+        : memref<64x72xf32, #shared>, memref<64xf32, #shared> to memref<64x24xf32, #shared>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$products, AnyMemRef:$scale, AnyMemRef:$out);
+  let assemblyFormat = [{
+    $products `,` $scale `to` $out attr-dict `:` type($products) `,` type($scale) `to` type($out)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // GDN_DIALECT_GDNTILE_IR_GDNTILEWARPOPS_TD

@@ -1,0 +1,105 @@
+//===- WarpOps.cpp - work of single warps on the CPU ----------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowering.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::gdn::tile_to_vector;
+
+// One item after the other: the tiles of a warp are those of all warps.
+LogicalResult
+mlir::gdn::tile_to_vector::lowerEachWarp(Lowering &lowering,
+                                         gdn_tile::EachWarpOp op) {
+  LogicalResult status = success();
+  lowering.loop(lowering.index(0), lowering.get(op.getCount()), 1,
+                [&](Value item) {
+                  lowering.map(op.getItem(), item);
+                  status = lowering.lowerBlock(op.getBody().front());
+                });
+  return status;
+}
+
+LogicalResult mlir::gdn::tile_to_vector::lowerWarpMma(Lowering &lowering,
+                                                      gdn_tile::WarpMmaOp op) {
+  ImplicitLocOpBuilder &b = lowering.b;
+  auto type = cast<VectorType>(op.getResult().getType());
+  int64_t k = getFragmentType(op.getA()).getDimSize(1);
+  int64_t width = getPieceWidth(k);
+  auto pieceType = VectorType::get(width, b.getF32Type());
+  Value left = lowering.buffer(op.getA()), right = lowering.buffer(op.getB());
+  Value memref = lowering.allocateFragment(type);
+  auto load = [&](Value matrix, Value row, Value p) -> Value {
+    return vector::LoadOp::create(b, pieceType, matrix, ValueRange{row, p});
+  };
+  lowering.loop(type.getDimSize(0), 1, [&](Value i) {
+    lowering.loop(type.getDimSize(1), 1, [&](Value j) {
+      Value sums = lowering.reduce(
+          lowering.index(0), lowering.index(k), width,
+          lowering.splat(0.0, pieceType), [&](Value p, Value acc) -> Value {
+            auto contract = arith::FastMathFlags::contract;
+            Value product = arith::MulFOp::create(b, load(left, i, p),
+                                                  load(right, j, p), contract);
+            return arith::AddFOp::create(b, acc, product, contract);
+          });
+      Value sum =
+          vector::ReductionOp::create(b, vector::CombiningKind::ADD, sums);
+      if (op.getAcc()) {
+        Value acc = vector::ExtractOp::create(
+            b, lowering.piece(op.getAcc(), i, j, 1), ArrayRef<int64_t>{0});
+        sum = arith::AddFOp::create(b, acc, sum);
+      }
+      memref::StoreOp::create(b, sum, memref, ValueRange{i, j});
+    });
+  });
+  lowering.setBuffer(op.getResult(), memref);
+  return success();
+}
+
+// X[i, j] = delta_ij - s_i sum_{k < i} M[i, k] X[k, j], stored transposed, for
+// the rows i of a block one after the other.
+LogicalResult
+mlir::gdn::tile_to_vector::lowerBlockInverse(Lowering &lowering,
+                                             gdn_tile::BlockInverseOp op) {
+  constexpr int64_t size = 16;
+  ImplicitLocOpBuilder &b = lowering.b;
+  Value products = lowering.get(op.getProducts());
+  Value scale = lowering.get(op.getScale());
+  Value out = lowering.get(op.getOut());
+  int64_t chunk = cast<MemRefType>(scale.getType()).getDimSize(0);
+  Value zero = lowering.splat(0.0, b.getF32Type());
+  Value one = lowering.splat(1.0, b.getF32Type());
+  auto add = [&](Value x, Value y) -> Value {
+    return arith::AddIOp::create(b, x, y);
+  };
+  auto solve = [&](Value block, Value j, Value i) {
+    Value row = add(block, i), column = add(block, j);
+    Value sum = lowering.reduce(
+        lowering.index(0), i, 1, zero, [&](Value k, Value acc) -> Value {
+          Value entry = memref::LoadOp::create(b, products,
+                                               ValueRange{row, add(block, k)});
+          Value known = memref::LoadOp::create(b, out, ValueRange{column, k});
+          return arith::AddFOp::create(b, acc,
+                                       arith::MulFOp::create(b, entry, known));
+        });
+    Value factor = memref::LoadOp::create(b, scale, row);
+    Value isOne = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, i, j);
+    Value unit = arith::SelectOp::create(b, isOne, one, zero);
+    Value result =
+        arith::SubFOp::create(b, unit, arith::MulFOp::create(b, factor, sum));
+    memref::StoreOp::create(b, result, out, ValueRange{column, i});
+  };
+  lowering.loop(chunk, size, [&](Value block) {
+    lowering.loop(size, 1, [&](Value j) {
+      lowering.loop(size, 1, [&](Value i) { solve(block, j, i); });
+    });
+  });
+  return success();
+}

@@ -1,0 +1,382 @@
+//===- WarpPrepareKernel.cpp - prepare kernel, a warp per value head ------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For gates per head or none and 16-bit inputs. One block per slot, key head
+// and as many of its value heads as the block has warps. The products are
+// common to them:
+//
+//   M_ij = k_i.k_j for i > j;  M_ji = scale q_i.k_j for i >= j
+//
+// Then each warp makes T and P of its value head, in blocks of 16 tokens, all
+// of them transposed. With Z_ji = (beta_j A_ij)^T, L_ik = -beta_i M_ik and D_i
+// the inverse of the diagonal block i of I + strictlower(beta M):
+//
+//   Z_jj = beta_j D_j^T;  Z_ji = (sum_{j <= k < i} Z_jk L_ik^T) D_i^T
+//
+// Every left operand is a product before, so nothing moves between lanes. T and
+// P leave a row of blocks at a time.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PrepareKernel.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include <limits>
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+namespace {
+
+constexpr int64_t kBlock = 16;
+// Rows of these tiles lie in panels of 32 bytes, in which the eight-byte pieces
+// of a fragment meet no bank twice.
+constexpr int64_t kProductPad = 8, kInversePad = 8;
+// Blocks between one and that whose q and k it fetches ahead: about as many as
+// run at the same time.
+constexpr int64_t kAhead = 528;
+
+class WarpPrepareKernel {
+public:
+  explicit WarpPrepareKernel(RecurrencePlan &plan);
+
+  void build();
+
+private:
+  void addArguments();
+  void buildChunk();
+  void copyTiles();
+  void prefetchTiles();
+  void buildProducts();
+  void buildTask(Value item);
+  void buildHead(Value item, bool makesInverse, bool makesScores);
+  void sumGates(Value item, bool isWritten);
+  void invertDiagonal(Value item);
+  void substitute(int64_t i);
+  void writeRow(int64_t i);
+  SmallVector<Value> allocateRows(int64_t count);
+  void storeBlock(Value fragment, Value tile, int64_t j);
+  Value decayOf(Value late, int64_t j, bool isDiagonal);
+  Access tokensOf(Value memref, Value rowOf, Value rowsOf, Value headOf);
+  Value mask();
+  Value blockOf(Value tile, int64_t row, int64_t col);
+  Value rowsOf(Value vector, int64_t block);
+  Value headAt(Value item);
+
+  RecurrencePlan &plan;
+  int64_t c, kp, blocks;
+  /// Value heads of a block, blocks of a key head, and warps of a value head.
+  int64_t heads, parts, tasks;
+  KernelBuilder k;
+  SequenceMap sequences;
+  // Arguments.
+  Value q, key, gate, beta, inverse, scores, gates, slots;
+  // Tiles of the block.
+  Value qTile, kTile, gateTiles, betaTiles, products;
+  // The chunk and its heads.
+  Value slot, row, rows, keyHead, firstHead;
+  // The warp's head: beta and the gates' sums, tiles for a row of blocks of the
+  // parts of T and of P, the blocks Z_ji and D_i.
+  Value head, betaTile, sums;
+  SmallVector<Value> inverseRows, scoreRows;
+  Value z[4][4], diagonal[4];
+};
+
+} // namespace
+
+// Sixteen warps on an SM, as many as have 128 registers.
+WarpPrepareKernel::WarpPrepareKernel(RecurrencePlan &plan)
+    : plan(plan), c(plan.chunk), kp(plan.keyPad), blocks(plan.chunk / kBlock),
+      parts(llvm::divideCeil(plan.group, blocks)),
+      k(plan.op, "prepare",
+        gdn_tile::KernelAttr::get(plan.op.getContext(), blocks,
+                                  gdn_tile::FragmentLayoutKind::Accumulator, 0,
+                                  4, plan.keyPad > 128 ? 0 : 16 / blocks)),
+      sequences(k, plan.getSequences()) {
+  heads = llvm::divideCeil(plan.group, parts);
+  // Warps without a head of their own make P.
+  tasks = plan.isDelta && 2 * heads <= blocks ? 2 : 1;
+}
+
+void WarpPrepareKernel::addArguments() {
+  q = k.argument(plan.q);
+  key = k.argument(plan.k);
+  gate = k.argument(plan.gate);
+  beta = k.argument(plan.beta);
+  inverse = k.argument(plan.inverse);
+  scores = k.argument(plan.scores);
+  gates = k.argument(plan.gates);
+  if (!plan.offsets)
+    slots = k.argument(plan.slots);
+}
+
+// The value head of an item of the block. Copies of the last block of a key
+// head may go on behind its heads, and the last of all heads is the end.
+Value WarpPrepareKernel::headAt(Value item) {
+  Value found = k.add(firstHead, item);
+  if (plan.group % heads == 0)
+    return found;
+  return k.min(found, k.index(plan.valueHeads - 1));
+}
+
+void WarpPrepareKernel::copyTiles() {
+  Type f32 = k.getF32Type();
+  kTile = k.tile({c, kp}, plan.type);
+  qTile = k.tile({c, kp}, plan.type);
+  for (auto [memref, tile] : {std::pair(key, kTile), std::pair(q, qTile)})
+    k.copyIn(tokensOf(memref, row, rows, keyHead), tile);
+  for (auto [memref, tiles] :
+       {std::pair(gate, &gateTiles), std::pair(beta, &betaTiles)}) {
+    if (!memref)
+      continue;
+    *tiles = k.tile({heads, c}, f32);
+    for (int64_t h = 0; h < heads; ++h)
+      k.copyIn({memref, {row, headAt(k.index(h))}, {0}, {rows}},
+               k.stage(*tiles, k.index(h)));
+  }
+}
+
+// The block that takes a place on the SM next finds its q and k in the
+// second-level cache: all blocks of an SM wait for memory at the same time, and
+// compute at the same time.
+void WarpPrepareKernel::prefetchTiles() {
+  // With packed sequences the chunk would have to be searched for.
+  if (plan.offsets)
+    return;
+  Value perSlot = k.index(plan.keyHeads * parts);
+  Value next = k.add(k.blockId(), k.index(kAhead));
+  Value nextSlot = k.div(next, perSlot);
+  auto exists = scf::IfOp::create(k, k.less(nextSlot, slots));
+  OpBuilder::InsertionGuard guard(k);
+  k.setInsertionPointToStart(exists.thenBlock());
+  Chunk chunk = sequences.chunkAt(nextSlot);
+  Value nextHead = k.div(k.rem(next, perSlot), k.index(parts));
+  Value nextRows = k.min(chunk.left, k.index(c));
+  for (Value memref : {key, q})
+    k.prefetch(tokensOf(memref, chunk.row, nextRows, nextHead),
+               {c, plan.keySize});
+}
+
+void WarpPrepareKernel::buildProducts() {
+  Value keys = k.load(whole(k, kTile), {c, kp});
+  Value merged = k.mma(keys, qTile, Value(), /*transposeB=*/true);
+  merged = k.fmul(merged, k.constant(plan.op.getScaleValue()));
+  if (plan.isDelta) {
+    Value squares = k.mma(keys, kTile, Value(), /*transposeB=*/true);
+    Value isLower =
+        k.compare(arith::CmpIPredicate::sgt, k.iota({c, 1}), k.iota({1, c}));
+    merged = k.select(isLower, squares, merged);
+  }
+  k.free(kTile);
+  k.free(qTile);
+  products = k.tile({c, c + kProductPad}, k.getF32Type());
+  k.store(merged, {products, {k.index(0), k.index(0)}, {0, 1}, {}});
+}
+
+Value WarpPrepareKernel::blockOf(Value tile, int64_t row, int64_t col) {
+  return k.load(
+      {tile, {k.index(row * kBlock), k.index(col * kBlock)}, {0, 1}, {}},
+      {kBlock, kBlock});
+}
+
+Value WarpPrepareKernel::rowsOf(Value vector, int64_t block) {
+  return k.load({vector, {k.index(block * kBlock)}, {0}, {}}, {kBlock, 1});
+}
+
+// Rows are those of the earlier token j, columns those of i: i >= j.
+Value WarpPrepareKernel::mask() {
+  return k.compare(arith::CmpIPredicate::sle, k.iota({kBlock, 1}),
+                   k.iota({1, kBlock}));
+}
+
+// The summed gates of the chunk in log2 units. Rows behind the end hold 0 and
+// repeat the last sum.
+void WarpPrepareKernel::sumGates(Value item, bool isWritten) {
+  sums = k.tile({c}, k.getF32Type());
+  Value raw = k.load(whole(k, k.stage(gateTiles, item)), {1, c});
+  Value value = k.fmax(raw, k.constant(PrepareKernel::kMinGate));
+  k.store(k.fmul(value, k.constant(PrepareKernel::kLog2E)), whole(k, sums));
+  gdn_tile::CumsumOp::create(k, sums);
+  if (isWritten)
+    writeGateRows(k, plan, sums, gates, slot, head);
+}
+
+void WarpPrepareKernel::invertDiagonal(Value item) {
+  betaTile = k.stage(betaTiles, item);
+  Value inverses = k.tile({c, kBlock + kInversePad}, k.getF32Type());
+  gdn_tile::BlockInverseOp::create(k, products, betaTile, inverses);
+  for (int64_t i = 0; i < blocks; ++i) {
+    z[i][i] = k.fmul(blockOf(inverses, i, 0), rowsOf(betaTile, i));
+    if (i > 0)
+      diagonal[i] =
+          k.load({inverses, {k.index(i * kBlock), k.index(0)}, {1, 0}, {}},
+                 {kBlock, kBlock});
+  }
+  k.free(inverses);
+}
+
+// The blocks Z_ji, j < i.
+void WarpPrepareKernel::substitute(int64_t i) {
+  Value negated = k.fmul(rowsOf(betaTile, i), k.constant(-1.0));
+  SmallVector<Value> left;
+  for (int64_t j = 0; j < i; ++j)
+    left.push_back(k.fmul(blockOf(products, i, j), negated));
+  for (int64_t j = 0; j < i; ++j) {
+    Value sum;
+    for (int64_t m = j; m < i; ++m)
+      sum = k.warpMma(z[j][m], left[m], sum);
+    z[j][i] = k.warpMma(sum, diagonal[i], Value());
+  }
+}
+
+// exp(G_i - G_j) of a block, transposed; `late` are the sums G_i.
+Value WarpPrepareKernel::decayOf(Value late, int64_t j, bool isDiagonal) {
+  Value difference = k.fsub(late, rowsOf(sums, j));
+  // Masked before the exponent: above the diagonal it could overflow.
+  if (isDiagonal)
+    difference = k.select(mask(), difference,
+                          k.constant(-std::numeric_limits<float>::infinity()));
+  return k.exp2(difference);
+}
+
+// Tiles for a row of blocks. What no row reaches before the last one holds
+// zeros.
+SmallVector<Value> WarpPrepareKernel::allocateRows(int64_t count) {
+  SmallVector<Value> tiles;
+  for (int64_t part = 0; part < count; ++part)
+    tiles.push_back(k.tile({kBlock, c}, plan.type));
+  if (blocks > 1)
+    for (Value tile : tiles)
+      k.store(k.zero({kBlock, c - kBlock}, plan.type),
+              {tile, {k.index(0), k.index(kBlock)}, {0, 1}, {}});
+  return tiles;
+}
+
+// Stores a transposed block in a row of blocks.
+void WarpPrepareKernel::storeBlock(Value fragment, Value tile, int64_t j) {
+  k.store(fragment, {tile, {k.index(0), k.index(j * kBlock)}, {1, 0}, {}});
+}
+
+void WarpPrepareKernel::writeRow(int64_t i) {
+  Value late;
+  if (gate)
+    late = k.load({sums, {k.index(i * kBlock)}, {0}, {}}, {1, kBlock});
+  for (int64_t j = 0; j <= i; ++j) {
+    Value decay = gate ? decayOf(late, j, i == j) : Value();
+    for (Value tile : scoreRows) {
+      Value score = blockOf(products, j, i);
+      if (decay)
+        score = k.fmul(score, decay);
+      if (i == j)
+        score = k.select(mask(), score, k.constant(0.0));
+      storeBlock(k.convert(score, plan.type), tile, j);
+    }
+    Value rest;
+    for (Value tile : inverseRows) {
+      if (rest)
+        rest =
+            k.fsub(rest, k.convert(k.convert(rest, plan.type), k.getF32Type()));
+      else
+        rest = decay ? k.fmul(z[j][i], decay) : z[j][i];
+      storeBlock(k.convert(rest, plan.type), tile, j);
+    }
+  }
+  Value zero = k.index(0), first = k.index(i * kBlock);
+  for (Value tile : scoreRows)
+    k.copyOut(tile, {scores, {slot, head, first, zero}, {2, 3}, {}});
+  for (auto [part, tile] : llvm::enumerate(inverseRows))
+    k.copyOut(tile,
+              {inverse, {slot, head, k.index(part), first, zero}, {3, 4}, {}});
+}
+
+void WarpPrepareKernel::buildHead(Value item, bool makesInverse,
+                                  bool makesScores) {
+  head = k.add(firstHead, item);
+  if (gate)
+    sumGates(item, /*isWritten=*/makesScores);
+  if (makesInverse)
+    invertDiagonal(item);
+  inverseRows = allocateRows(makesInverse ? plan.inverseParts : 0);
+  scoreRows = allocateRows(makesScores ? 1 : 0);
+  for (int64_t i = 0; i < blocks; ++i) {
+    if (makesInverse)
+      substitute(i);
+    writeRow(i);
+  }
+  for (ArrayRef<Value> tiles : {ArrayRef(inverseRows), ArrayRef(scoreRows)})
+    for (Value tile : tiles)
+      k.free(tile);
+  if (gate)
+    k.free(sums);
+}
+
+void WarpPrepareKernel::buildTask(Value item) {
+  if (tasks == 1)
+    return buildHead(item, plan.isDelta, /*makesScores=*/true);
+  Value makesInverse = k.less(item, k.index(heads));
+  auto branch = scf::IfOp::create(k, makesInverse, /*withElseRegion=*/true);
+  for (Block *block : {branch.thenBlock(), branch.elseBlock()}) {
+    OpBuilder::InsertionGuard guard(k);
+    k.setInsertionPointToStart(block);
+    bool isInverse = block == branch.thenBlock();
+    buildHead(isInverse ? item : k.sub(item, k.index(heads)), isInverse,
+              !isInverse);
+  }
+}
+
+void WarpPrepareKernel::buildChunk() {
+  copyTiles();
+  prefetchTiles();
+  buildProducts();
+  Value count = k.index(tasks * heads);
+  if (plan.group % heads != 0) {
+    Value part = k.rem(k.blockId(), k.index(parts));
+    Value left = k.sub(k.index(plan.group), k.mul(part, count));
+    count = k.min(count, left);
+  }
+  auto warps = gdn_tile::EachWarpOp::create(k, count);
+  OpBuilder::InsertionGuard guard(k);
+  k.setInsertionPointToStart(&warps.getBody().front());
+  buildTask(warps.getItem());
+}
+
+Access WarpPrepareKernel::tokensOf(Value memref, Value rowOf, Value rowsOf,
+                                   Value headOf) {
+  return {memref,
+          {rowOf, headOf, k.index(0)},
+          {0, 2},
+          {rowsOf, k.index(plan.keySize)}};
+}
+
+void WarpPrepareKernel::build() {
+  addArguments();
+  Value perSlot = k.index(plan.keyHeads * parts);
+  Value inSlot = k.rem(k.blockId(), perSlot);
+  slot = k.div(k.blockId(), perSlot);
+  keyHead = k.div(inSlot, k.index(parts));
+  firstHead = k.mul(keyHead, k.index(plan.group));
+  if (parts > 1)
+    firstHead =
+        k.add(firstHead, k.mul(k.rem(inSlot, k.index(parts)), k.index(heads)));
+  Chunk chunk = sequences.chunkAt(slot);
+  row = chunk.row;
+  rows = k.min(chunk.left, k.index(c));
+  // Slots between packed sequences may hold nothing.
+  auto guarded = scf::IfOp::create(k, k.less(k.index(0), chunk.left));
+  {
+    OpBuilder::InsertionGuard guard(k);
+    k.setInsertionPointToStart(guarded.thenBlock());
+    buildChunk();
+  }
+  ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
+  Value perChunk = arith::ConstantIndexOp::create(host, plan.keyHeads * parts);
+  k.launch(host.createOrFold<arith::MulIOp>(plan.slots, perChunk));
+}
+
+void mlir::gdn::buildWarpPrepareKernel(RecurrencePlan &plan) {
+  WarpPrepareKernel(plan).build();
+}

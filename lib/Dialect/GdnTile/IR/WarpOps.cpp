@@ -1,0 +1,221 @@
+//===- WarpOps.cpp - gdn_tile ops of single warps -------------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "gdn/Dialect/GdnTile/IR/GdnTile.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace mlir::gdn_tile;
+
+using Effects =
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
+
+bool mlir::gdn_tile::isInWarp(Operation *op) {
+  return static_cast<bool>(op->getParentOfType<EachWarpOp>());
+}
+
+//===----------------------------------------------------------------------===//
+// EachWarpOp
+//===----------------------------------------------------------------------===//
+
+void EachWarpOp::build(OpBuilder &builder, OperationState &state, Value count) {
+  OpBuilder::InsertionGuard guard(builder);
+  state.addOperands(count);
+  Region *body = state.addRegion();
+  builder.createBlock(body, {}, builder.getIndexType(), state.location);
+  EachWarpOp::ensureTerminator(*body, builder, state.location);
+}
+
+ParseResult EachWarpOp::parse(OpAsmParser &parser, OperationState &result) {
+  Type index = parser.getBuilder().getIndexType();
+  OpAsmParser::Argument item;
+  OpAsmParser::UnresolvedOperand count;
+  if (parser.parseLParen() || parser.parseArgument(item) ||
+      parser.parseRParen() || parser.parseKeyword("in") ||
+      parser.parseLParen() || parser.parseOperand(count) ||
+      parser.parseRParen() ||
+      parser.resolveOperand(count, index, result.operands))
+    return failure();
+  item.type = index;
+  Region *body = result.addRegion();
+  if (parser.parseRegion(*body, item) ||
+      parser.parseOptionalAttrDict(result.attributes))
+    return failure();
+  EachWarpOp::ensureTerminator(*body, parser.getBuilder(), result.location);
+  return success();
+}
+
+void EachWarpOp::print(OpAsmPrinter &printer) {
+  printer << " (" << getItem() << ") in (" << getCount() << ") ";
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false,
+                      /*printBlockTerminators=*/false);
+  printer.printOptionalAttrDict((*this)->getAttrs());
+}
+
+void EachWarpOp::getSuccessorRegions(
+    RegionBranchPoint point, SmallVectorImpl<RegionSuccessor> &regions) {
+  // The item is set by the op itself.
+  regions.emplace_back(&getBody());
+  regions.emplace_back(getOperation(), getOperation()->getResults());
+}
+
+// The allocation behind a shared memref, through stages.
+static Operation *getAllocation(Value memref) {
+  while (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
+    memref = view.getViewSource();
+  return memref.getDefiningOp<memref::AllocOp>();
+}
+
+static LogicalResult verifyFragments(Operation *op) {
+  auto verify = [&](Type type) -> LogicalResult {
+    auto vector = dyn_cast<VectorType>(type);
+    if (!vector || vector.getRank() != 2 || vector.getDimSize(0) == 1 ||
+        vector.getDimSize(0) == 16)
+      return success();
+    return op->emitOpError("has a fragment of type ")
+           << type << ", but a fragment of one warp has 1 or 16 rows";
+  };
+  for (Type type : op->getOperandTypes())
+    if (failed(verify(type)))
+      return failure();
+  for (Type type : op->getResultTypes())
+    if (failed(verify(type)))
+      return failure();
+  return success();
+}
+
+static bool isWarpOp(Operation *op) {
+  if (auto copy = dyn_cast<CopyInOp>(op))
+    return !copy.getToken();
+  if (auto cumsum = dyn_cast<CumsumOp>(op))
+    return cast<MemRefType>(cumsum.getTile().getType()).getRank() == 1;
+  return isa<BarrierOp, BlockIdOp, BlockInverseOp, CopyOutOp, FreeOp, IotaOp,
+             LoadOp, StageOp, StoreOp, WarpEndOp, WarpMmaOp>(op) ||
+         !isa<GdnTileDialect>(op->getDialect());
+}
+
+static LogicalResult verifyWrites(EachWarpOp warp, Operation *op) {
+  auto interface = dyn_cast<MemoryEffectOpInterface>(op);
+  if (!interface || !isa<GdnTileDialect>(op->getDialect()))
+    return success();
+  SmallVector<MemoryEffects::EffectInstance> effects;
+  interface.getEffects<MemoryEffects::Write>(effects);
+  for (const MemoryEffects::EffectInstance &effect : effects) {
+    Value memref = effect.getValue();
+    if (!memref || !isShared(memref.getType()))
+      continue;
+    Operation *allocation = getAllocation(memref);
+    if (!allocation || !warp->isProperAncestor(allocation))
+      return op->emitOpError("writes a tile of the block in a warp's region");
+  }
+  return success();
+}
+
+LogicalResult EachWarpOp::verifyRegions() {
+  auto func = (*this)->getParentOfType<FunctionOpInterface>();
+  KernelAttr kernel = func ? gdn_tile::getKernelAttr(func) : KernelAttr();
+  if (kernel && kernel.getLayout() != FragmentLayoutKind::Accumulator)
+    return emitOpError("needs a kernel of the accumulator layout");
+  if (getBody().getNumArguments() != 1 || !getItem().getType().isIndex())
+    return emitOpError("expects a region with one index argument, the item");
+  WalkResult walk = getBody().walk([&](Operation *op) {
+    if (!isWarpOp(op)) {
+      op->emitOpError("is not an op of a single warp");
+      return WalkResult::interrupt();
+    }
+    if (failed(verifyFragments(op)) || failed(verifyWrites(*this, op)))
+      return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+//===----------------------------------------------------------------------===//
+// FreeOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult FreeOp::verify() {
+  auto alloc = getTile().getDefiningOp<memref::AllocOp>();
+  if (!isShared(getTile().getType()) || !alloc ||
+      alloc->getBlock() != (*this)->getBlock())
+    return emitOpError("expects a shared-memory allocation of its own block");
+  for (Operation *user : getTile().getUsers()) {
+    Operation *inBlock = (*this)->getBlock()->findAncestorOpInBlock(*user);
+    // For the CPU a tile is an allocation like any other and deallocated.
+    if (user != *this && isa<GdnTileDialect>(user->getDialect()) && inBlock &&
+        (*this)->isBeforeInBlock(inBlock))
+      return emitOpError("frees a tile that is used behind it");
+  }
+  return success();
+}
+
+void FreeOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Write::get(), &getTileMutable(),
+                       SideEffects::DefaultResource::get());
+}
+
+//===----------------------------------------------------------------------===//
+// WarpMmaOp
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyInWarp(Operation *op) {
+  if (isInWarp(op))
+    return success();
+  return op->emitOpError("stands outside of gdn_tile.each_warp");
+}
+
+LogicalResult WarpMmaOp::verify() {
+  auto a = cast<VectorType>(getA().getType());
+  auto result = cast<VectorType>(getResult().getType());
+  if (!a.getElementType().isF32() || a.getDimSize(0) != 16 ||
+      a.getDimSize(1) % 16 != 0 ||
+      result != VectorType::get({16, 16}, a.getElementType()))
+    return emitOpError("expects operands vector<16xKxf32>, K a multiple of 16, "
+                       "and a result vector<16x16xf32>, but has ")
+           << a << " and " << result;
+  if (getAcc() && getAcc().getType() != result)
+    return emitOpError("expects 'acc' to have the type of the result, but it "
+                       "is ")
+           << getAcc().getType();
+  return verifyInWarp(*this);
+}
+
+//===----------------------------------------------------------------------===//
+// BlockInverseOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult BlockInverseOp::verify() {
+  auto scale = cast<MemRefType>(getScale().getType());
+  auto products = cast<MemRefType>(getProducts().getType());
+  auto out = cast<MemRefType>(getOut().getType());
+  for (MemRefType type : {products, scale, out})
+    if (!isShared(type) || !type.hasStaticShape() ||
+        !type.getLayout().isIdentity() || !type.getElementType().isF32())
+      return emitOpError("expects static shared-memory tiles of f32, but has ")
+             << type;
+  int64_t chunk = scale.getRank() == 1 ? scale.getDimSize(0) : 0;
+  if ((chunk != 16 && chunk != 32 && chunk != 64) || products.getRank() != 2 ||
+      products.getDimSize(0) != chunk || products.getDimSize(1) < chunk ||
+      out.getRank() != 2 || out.getDimSize(0) != chunk ||
+      out.getDimSize(1) < 16)
+    return emitOpError("expects products of C rows and at least C columns, "
+                       "scale of C and out of C rows and at least 16 columns, "
+                       "C = 16, 32 or 64, but has ")
+           << products << ", " << scale << " and " << out;
+  return verifyInWarp(*this);
+}
+
+void BlockInverseOp::getEffects(Effects &effects) {
+  SideEffects::Resource *resource = SideEffects::DefaultResource::get();
+  effects.emplace_back(MemoryEffects::Read::get(), &getProductsMutable(),
+                       resource);
+  effects.emplace_back(MemoryEffects::Read::get(), &getScaleMutable(),
+                       resource);
+  effects.emplace_back(MemoryEffects::Write::get(), &getOutMutable(), resource);
+}

@@ -1,0 +1,128 @@
+// RUN: gdn-opt %s -split-input-file -convert-gdn-tile-to-nvvm=target=sm_90a -cse | FileCheck %s
+
+#shared = #gpu.address_space<workgroup>
+
+// At most as many items as warps: a branch. Which warp has which item depends on
+// the block. Each warp has its own tile, 32 bytes
+// from one to the next, in the bytes of the block's tile whose life has ended;
+// its barrier is one of lanes, and the owners of equal elements are lanes.
+// CHECK-LABEL: llvm.func @branch
+// CHECK-SAME: gdn.shared_bytes = 1024 : i64
+// CHECK: nvvm.barrier
+// CHECK: %[[TID:.*]] = nvvm.read.ptx.sreg.tid.x
+// CHECK: %[[WARP:.*]] = llvm.lshr %[[TID]], %{{.*}} : i32
+// CHECK: %[[BLOCK:.*]] = nvvm.read.ptx.sreg.ctaid.x
+// CHECK: %[[TURN:.*]] = llvm.lshr %[[BLOCK]]
+// CHECK: %[[SUM:.*]] = llvm.add %[[WARP]], %[[TURN]]
+// CHECK: %[[FIRST:.*]] = llvm.and %[[SUM]]
+// CHECK: %[[ITEM:.*]] = llvm.zext %[[FIRST]] : i32 to i64
+// CHECK: %[[MINE:.*]] = llvm.icmp "slt" %[[ITEM]]
+// CHECK: scf.if %[[MINE]]
+// CHECK-NOT: scf.for
+// CHECK: %[[SMEM:.*]] = llvm.mlir.addressof @smem
+// CHECK: %[[C256:.*]] = llvm.mlir.constant(8 : i32)
+// CHECK: %[[OWN:.*]] = llvm.shl %[[WARP]], %[[C256]] : i32
+// CHECK: llvm.getelementptr %[[SMEM]][%[[OWN]]]
+// The replicated lanes: bits 2 to 4, none of the warp's.
+// CHECK: llvm.mlir.constant(28 : i32)
+// CHECK: nvvm.bar.warp.sync
+// CHECK-NOT: nvvm.barrier
+func.func @branch(%x: memref<?x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c3 = arith.constant 3 : index
+  %block = memref.alloc() : memref<8x32xf32, #shared>
+  gdn_tile.barrier
+  gdn_tile.free %block : memref<8x32xf32, #shared>
+  gdn_tile.each_warp (%i) in (%c3) {
+    %g = memref.alloc() : memref<64xf32, #shared>
+    %v = gdn_tile.load %x[%i, %c0] dims [1] : memref<?x64xf32>, vector<1x64xf32>
+    gdn_tile.store %v, %g[%c0] dims [0] : vector<1x64xf32>, memref<64xf32, #shared>
+    gdn_tile.barrier
+    gdn_tile.cumsum %g : memref<64xf32, #shared>
+    gdn_tile.free %g : memref<64xf32, #shared>
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// More items, or an unknown number of them: a loop in steps of the warps.
+// CHECK-LABEL: llvm.func @loop
+// CHECK: %[[WARPS:.*]] = llvm.mlir.constant(2 : i64)
+// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %[[WARPS]]
+// CHECK-COUNT-2: llvm.load {{.*}} : !llvm.ptr<1> -> vector<2xi32>
+func.func @loop(%x: memref<?x16xf32>, %n: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 2, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  gdn_tile.each_warp (%i) in (%n) {
+    %v = gdn_tile.load %x[%i, %c0] dims [0, 1] : memref<?x16xf32>, vector<16x16xf32>
+    gdn_tile.store %v, %x[%i, %c0] dims [0, 1] : vector<16x16xf32>, memref<?x16xf32>
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// Two column tiles: tf32 in two steps of k, bf16 in three products of parts.
+// CHECK-LABEL: llvm.func @products
+// CHECK-COUNT-4: nvvm.mma.sync {{.*}} multiplicandAPtxType = #nvvm.mma_type<tf32>
+// CHECK-COUNT-6: nvvm.mma.sync {{.*}} multiplicandAPtxType = #nvvm.mma_type<bf16>
+// CHECK-COUNT-12: nvvm.mma.sync {{.*}} multiplicandAPtxType = #nvvm.mma_type<tf32>
+// CHECK-NOT: nvvm.mma.sync
+func.func @products(%x: memref<?x16xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  gdn_tile.each_warp (%i) in (%c4) {
+    %v = gdn_tile.load %x[%i, %c0] dims [0, 1] : memref<?x16xf32>, vector<16x16xf32>
+    %a = gdn_tile.warp_mma %v, %v tf32 : vector<16x16xf32> -> vector<16x16xf32>
+    %b = gdn_tile.warp_mma %a, %v acc(%v : vector<16x16xf32>) bf16x3 : vector<16x16xf32> -> vector<16x16xf32>
+    %c = gdn_tile.warp_mma %b, %v tf32x3 : vector<16x16xf32> -> vector<16x16xf32>
+    gdn_tile.store %c, %x[%i, %c0] dims [0, 1] : vector<16x16xf32>, memref<?x16xf32>
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// Four blocks, eight lanes each: rows in pieces of four, the columns c by
+// 0 + 1 + ... + 15 products, the columns c + 8 by 0 + ... + 7; two rows of results.
+// CHECK-LABEL: llvm.func @blocks
+// CHECK: scf.if
+// CHECK-NOT: scf.if
+// CHECK-COUNT-8: llvm.store {{.*}} : vector<4xi32>, !llvm.ptr<3>
+// CHECK-NOT: llvm.store
+func.func @blocks() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c1 = arith.constant 1 : index
+  %m = memref.alloc() : memref<64x72xf32, #shared>
+  %s = memref.alloc() : memref<64xf32, #shared>
+  gdn_tile.each_warp (%i) in (%c1) {
+    %d = memref.alloc() : memref<64x24xf32, #shared>
+    gdn_tile.block_inverse %m, %s to %d : memref<64x72xf32, #shared>, memref<64xf32, #shared> to memref<64x24xf32, #shared>
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// A single block: only eight lanes.
+// CHECK-LABEL: llvm.func @single_block
+// CHECK: scf.if
+// CHECK: scf.if
+// CHECK-COUNT-8: llvm.store {{.*}} : vector<4xi32>, !llvm.ptr<3>
+func.func @single_block() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 2, layout = accumulator>} {
+  %c1 = arith.constant 1 : index
+  %m = memref.alloc() : memref<16x16xf32, #shared>
+  %s = memref.alloc() : memref<16xf32, #shared>
+  gdn_tile.each_warp (%i) in (%c1) {
+    %d = memref.alloc() : memref<16x16xf32, #shared>
+    gdn_tile.block_inverse %m, %s to %d : memref<16x16xf32, #shared>, memref<16xf32, #shared> to memref<16x16xf32, #shared>
+  }
+  return
+}

@@ -1,0 +1,117 @@
+// RUN: gdn-opt %s -split-input-file -convert-gdn-to-tile -canonicalize -cse | FileCheck %s
+
+// Two value heads of a key head in one block of two warps: one pair of products for both, then a warp each.
+
+// CHECK-LABEL: func @pair_prepare
+// CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 2, layout = accumulator, blocks = 8>
+// CHECK: %[[K:.*]] = memref.alloc() : memref<32x64xbf16
+// CHECK: %[[Q:.*]] = memref.alloc() : memref<32x64xbf16
+// The gates and betas of both heads.
+// CHECK: %[[G:.*]] = memref.alloc() : memref<2x32xf32
+// CHECK-COUNT-2: gdn_tile.copy_in %{{.*}} dims [0] {{.*}} : memref<64x4xf32>
+// CHECK: %[[B:.*]] = memref.alloc() : memref<2x32xf32
+// CHECK-COUNT-2: gdn_tile.copy_in %{{.*}} dims [0] {{.*}} : memref<64x4xf32>
+// K Q^T above the diagonal and on it, K K^T below, in the bytes of the tiles of q and k.
+// CHECK: %[[KEYS:.*]] = gdn_tile.load %[[K]]
+// CHECK: %[[KQ:.*]] = gdn_tile.mma %[[KEYS]], %[[Q]] {transpose_b}
+// CHECK: %[[SCALED:.*]] = arith.mulf %[[KQ]]
+// CHECK: %[[KK:.*]] = gdn_tile.mma %[[KEYS]], %[[K]] {transpose_b}
+// CHECK: %[[LOWER:.*]] = arith.cmpi sgt
+// CHECK: %[[MERGED:.*]] = arith.select %[[LOWER]], %[[KK]], %[[SCALED]]
+// CHECK-NEXT: gdn_tile.free %[[K]]
+// CHECK-NEXT: gdn_tile.free %[[Q]]
+// CHECK-NEXT: %[[M:.*]] = memref.alloc() : memref<32x40xf32
+// CHECK-NEXT: gdn_tile.store %[[MERGED]], %[[M]]
+// CHECK-NEXT: gdn_tile.each_warp (%[[ITEM:.*]]) in (%c2) {
+// CHECK: gdn_tile.stage %[[G]][%[[ITEM]]]
+// CHECK: arith.maximumf
+// CHECK: gdn_tile.cumsum
+// CHECK: gdn_tile.copy_out
+// CHECK: %[[BETA:.*]] = gdn_tile.stage %[[B]][%[[ITEM]]]
+// CHECK: %[[D:.*]] = memref.alloc() : memref<32x24xf32
+// CHECK: gdn_tile.block_inverse %[[M]], %[[BETA]] to %[[D]]
+// Z00, Z11 and the left factor of the blocks in row 1.
+// CHECK: %[[D0:.*]] = gdn_tile.load %[[D]][%c0, %c0] dims [0, 1]
+// CHECK: %[[Z00:.*]] = arith.mulf %[[D0]]
+// CHECK: gdn_tile.load %[[D]][%c16, %c0] dims [0, 1]
+// CHECK: %[[X1:.*]] = gdn_tile.load %[[D]][%c16, %c0] dims [1, 0]
+// CHECK: gdn_tile.free %[[D]]
+// Above the diagonal there are zeros.
+// CHECK-COUNT-3: gdn_tile.store %{{.*}}[%c0, %c16] dims [0, 1] : vector<16x16xbf16>
+// Row 0: the exponent is masked before exp2, and so is the score.
+// CHECK: %[[MASK:.*]] = arith.cmpi sle
+// CHECK: %[[E:.*]] = arith.select %[[MASK]]
+// CHECK: math.exp2 %[[E]]
+// CHECK: arith.select %[[MASK]]
+// CHECK: gdn_tile.store %{{.*}}[%c0, %c0] dims [1, 0]
+// T in two parts.
+// CHECK: %[[HIGH:.*]] = arith.truncf %[[T:.*]] :
+// CHECK: %[[BACK:.*]] = arith.extf %[[HIGH]]
+// CHECK: %[[REST:.*]] = arith.subf %[[T]], %[[BACK]]
+// CHECK: arith.truncf %[[REST]]
+// CHECK-COUNT-3: gdn_tile.copy_out
+// Row 1: Z01 = Z00 L10^T D1^T.
+// CHECK: gdn_tile.load %[[M]][%c16, %c0]
+// CHECK: %[[Y:.*]] = gdn_tile.warp_mma %[[Z00]], %{{.*}} bf16x3
+// CHECK: %[[Z01:.*]] = gdn_tile.warp_mma %[[Y]], %[[X1]] bf16x3
+// CHECK: arith.mulf %[[Z01]]
+// CHECK-COUNT-3: gdn_tile.copy_out
+// CHECK-NOT: gdn_tile.copy_out
+// CHECK-LABEL: func @pair_scan
+// CHECK-LABEL: func @pair(
+// Two chunks of two key heads.
+// CHECK: gdn_tile.launch @pair_prepare grid(%c4)
+func.func @pair(
+    %q: memref<1x64x2x64xbf16>, %k: memref<1x64x2x64xbf16>, %v: memref<1x64x4x64xbf16>,
+    %g: memref<1x64x4xf32>, %b: memref<1x64x4xf32>, %o: memref<1x64x4x64xbf16>, %s: memref<1x4x64x64xf32>) {
+  gdn.recurrence ins(%q, %k, %v : memref<1x64x2x64xbf16>, memref<1x64x2x64xbf16>, memref<1x64x4x64xbf16>)
+      gate(%g : memref<1x64x4xf32>) beta(%b : memref<1x64x4xf32>)
+      outs(%o, %s : memref<1x64x4x64xbf16>, memref<1x4x64x64xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 2>}
+  return
+}
+
+// -----
+
+// More value heads than warps: two blocks for a key head, of which the second has one head less. Its copies
+// stay inside the arrays.
+
+// CHECK-LABEL: func @three_prepare
+// CHECK-DAG: %[[IN_SLOT:.*]] = arith.remui %{{.*}}, %c4
+// CHECK-DAG: %[[PART:.*]] = arith.remui %[[IN_SLOT]], %c2
+// CHECK-DAG: %[[SKIPPED:.*]] = arith.muli %[[PART]], %c2
+// CHECK-DAG: %[[FIRST:.*]] = arith.addi %{{.*}}, %[[SKIPPED]]
+// CHECK: %[[NEXT:.*]] = arith.addi %[[FIRST]], %c1
+// CHECK: %[[INSIDE:.*]] = arith.minsi %[[NEXT]], %c5
+// CHECK: gdn_tile.copy_in %{{.*}}[%{{.*}}, %[[INSIDE]]]
+// CHECK: %[[LEFT:.*]] = arith.subi %c3
+// CHECK: %[[COUNT:.*]] = arith.minsi %[[LEFT]], %c2
+// CHECK: gdn_tile.each_warp (%{{.*}}) in (%[[COUNT]])
+// Linear attention: no gates, no inverse.
+// CHECK-LABEL: func @plain_prepare
+// CHECK-NOT: math.exp2
+// CHECK-NOT: gdn_tile.block_inverse
+// CHECK-NOT: gdn_tile.warp_mma
+// CHECK: gdn_tile.each_warp
+// CHECK-NOT: math.exp2
+// CHECK-NOT: gdn_tile.block_inverse
+// CHECK-NOT: gdn_tile.warp_mma
+// CHECK-LABEL: func @plain_scan
+func.func @three(
+    %q: memref<1x64x2x64xbf16>, %k: memref<1x64x2x64xbf16>, %v: memref<1x64x6x64xbf16>,
+    %g: memref<1x64x6xf32>, %b: memref<1x64x6xf32>, %o: memref<1x64x6x64xbf16>, %s: memref<1x6x64x64xf32>) {
+  gdn.recurrence ins(%q, %k, %v : memref<1x64x2x64xbf16>, memref<1x64x2x64xbf16>, memref<1x64x6x64xbf16>)
+      gate(%g : memref<1x64x6xf32>) beta(%b : memref<1x64x6xf32>)
+      outs(%o, %s : memref<1x64x6x64xbf16>, memref<1x6x64x64xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 2>}
+  return
+}
+
+func.func @plain(
+    %q: memref<1x64x2x64xbf16>, %k: memref<1x64x2x64xbf16>, %v: memref<1x64x2x64xbf16>,
+    %o: memref<1x64x2x64xbf16>, %s: memref<1x2x64x64xf32>) {
+  gdn.recurrence ins(%q, %k, %v : memref<1x64x2x64xbf16>, memref<1x64x2x64xbf16>, memref<1x64x2x64xbf16>)
+      outs(%o, %s : memref<1x64x2x64xbf16>, memref<1x2x64x64xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>}
+  return
+}

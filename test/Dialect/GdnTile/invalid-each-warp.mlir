@@ -1,0 +1,181 @@
+// RUN: gdn-opt %s -split-input-file -verify-diagnostics
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%a: vector<64x16xbf16>, %b: memref<16x16xbf16, #shared>, %n: index) {
+  gdn_tile.each_warp (%i) in (%n) {
+    // expected-error @+1 {{'gdn_tile.mma' op is not an op of a single warp}}
+    %0 = gdn_tile.mma %a, %b : vector<64x16xbf16>, memref<16x16xbf16, #shared> -> vector<64x16xf32>
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%x: memref<?x16xf32>, %n: index) {
+  gdn_tile.each_warp (%i) in (%n) {
+    %a = memref.alloc() : memref<16x16xf32, #shared>
+    // expected-error @+1 {{'gdn_tile.copy_in' op is not an op of a single warp}}
+    %t = gdn_tile.copy_in %x[%i, %i] dims [0, 1] to %a : memref<?x16xf32> to memref<16x16xf32, #shared> -> !gdn_tile.token
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%n: index) {
+  gdn_tile.each_warp (%i) in (%n) {
+    %a = memref.alloc() : memref<16x16xf32, #shared>
+    // expected-error @+1 {{'gdn_tile.cumsum' op is not an op of a single warp}}
+    gdn_tile.cumsum %a : memref<16x16xf32, #shared>
+  }
+  return
+}
+
+// -----
+
+func.func @f(%n: index) {
+  gdn_tile.each_warp (%i) in (%n) {
+    // expected-error @+1 {{'gdn_tile.each_warp' op is not an op of a single warp}}
+    gdn_tile.each_warp (%j) in (%n) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<?x16xf32>, %n: index) {
+  gdn_tile.each_warp (%i) in (%n) {
+    // expected-error @+1 {{has a fragment of type 'vector<64x16xf32>', but a fragment of one warp has 1 or 16 rows}}
+    %0 = gdn_tile.load %x[%i, %i] dims [0, 1] : memref<?x16xf32>, vector<64x16xf32>
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%tiles: memref<2x64xf32, #shared>, %v: vector<1x64xf32>, %n: index) {
+  %tiles2 = memref.alloc() : memref<2x64xf32, #shared>
+  gdn_tile.each_warp (%i) in (%n) {
+    %tile = gdn_tile.stage %tiles2[%i] : memref<2x64xf32, #shared> to memref<64xf32, #shared>
+    // expected-error @+1 {{writes a tile of the block in a warp's region}}
+    gdn_tile.store %v, %tile[%i] dims [0] : vector<1x64xf32>, memref<64xf32, #shared>
+  }
+  return
+}
+
+// -----
+
+func.func @f(%n: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 2, layout = rows, lanes = 16>} {
+  // expected-error @+1 {{needs a kernel of the accumulator layout}}
+  gdn_tile.each_warp (%i) in (%n) {
+  }
+  return
+}
+
+// -----
+
+func.func @f(%n: index) {
+  // expected-error @+1 {{expects a region with one index argument, the item}}
+  "gdn_tile.each_warp"(%n) ({
+  ^bb0:
+    "gdn_tile.warp_end"() : () -> ()
+  }) : (index) -> ()
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%tile: memref<16x16xf32, #shared>) {
+  // expected-error @+1 {{expects a shared-memory allocation of its own block}}
+  gdn_tile.free %tile : memref<16x16xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%n: index) {
+  %tile = memref.alloc() : memref<16xf32, #shared>
+  // expected-error @+1 {{frees a tile that is used behind it}}
+  gdn_tile.free %tile : memref<16xf32, #shared>
+  gdn_tile.each_warp (%i) in (%n) {
+    %0 = gdn_tile.load %tile[%i] dims [0] : memref<16xf32, #shared>, vector<1x16xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @f(%a: vector<16x16xf32>) {
+  // expected-error @+1 {{stands outside of gdn_tile.each_warp}}
+  %0 = gdn_tile.warp_mma %a, %a tf32 : vector<16x16xf32> -> vector<16x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: vector<16x8xf32>, %n: index) {
+  gdn_tile.each_warp (%i) in (%n) {
+    // expected-error @+1 {{expects operands vector<16xKxf32>, K a multiple of 16, and a result vector<16x16xf32>, but has 'vector<16x8xf32>' and 'vector<16x16xf32>'}}
+    %0 = gdn_tile.warp_mma %a, %a tf32 : vector<16x8xf32> -> vector<16x16xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @f(%a: vector<16x16xf32>, %b: vector<16x32xf32>, %n: index) {
+  gdn_tile.each_warp (%i) in (%n) {
+    // expected-error @+1 {{expects 'acc' to have the type of the result, but it is 'vector<16x32xf32>'}}
+    %0 = gdn_tile.warp_mma %a, %a acc(%b : vector<16x32xf32>) tf32 : vector<16x16xf32> -> vector<16x16xf32>
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%m: memref<32x32xf32, #shared>, %s: memref<32xf32, #shared>, %n: index) {
+  gdn_tile.each_warp (%i) in (%n) {
+    %d = memref.alloc() : memref<32x8xf32, #shared>
+    // expected-error @+1 {{expects products of C rows and at least C columns, scale of C and out of C rows and at least 16 columns, C = 16, 32 or 64, but has 'memref<32x32xf32, #gpu.address_space<workgroup>>', 'memref<32xf32, #gpu.address_space<workgroup>>' and 'memref<32x8xf32, #gpu.address_space<workgroup>>'}}
+    gdn_tile.block_inverse %m, %s to %d : memref<32x32xf32, #shared>, memref<32xf32, #shared> to memref<32x8xf32, #shared>
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%m: memref<32x32xbf16, #shared>, %s: memref<32xf32, #shared>, %n: index) {
+  gdn_tile.each_warp (%i) in (%n) {
+    %d = memref.alloc() : memref<32x16xf32, #shared>
+    // expected-error @+1 {{expects static shared-memory tiles of f32, but has 'memref<32x32xbf16, #gpu.address_space<workgroup>>'}}
+    gdn_tile.block_inverse %m, %s to %d : memref<32x32xbf16, #shared>, memref<32xf32, #shared> to memref<32x16xf32, #shared>
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%m: memref<32x32xf32, #shared>, %s: memref<32xf32, #shared>) {
+  %d = memref.alloc() : memref<32x16xf32, #shared>
+  // expected-error @+1 {{stands outside of gdn_tile.each_warp}}
+  gdn_tile.block_inverse %m, %s to %d : memref<32x32xf32, #shared>, memref<32xf32, #shared> to memref<32x16xf32, #shared>
+  return
+}

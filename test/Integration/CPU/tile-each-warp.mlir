@@ -1,0 +1,91 @@
+// RUN: gdn-opt %s -convert-gdn-tile-to-vector -gdn-lower-to-llvm \
+// RUN:   | mlir-runner -e main -entry-point-result=void -shared-libs=%runner_libs | FileCheck %s
+
+// Inverses of blocks and products of fragments against values that are known exactly, an item after the other.
+
+#shared = #gpu.address_space<workgroup>
+#kernel = #gdn_tile.kernel<warps = 2, layout = accumulator>
+
+// M has ones below the diagonal and sevens, which do not matter, elsewhere. The inverse for the scale s has
+// -s (1 - s)^(i-j-1) below its diagonal; it leaves transposed. s is the item's number + 1 in the first block
+// of 16 tokens, 0 in the second. The product of M with the inverse is the unit matrix.
+func.func @inverse(%out: memref<2x32x16xf32>, %units: memref<2x16x16xf32>) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %r = gdn_tile.iota : vector<32x1xi32>
+  %c = gdn_tile.iota : vector<1x32xi32>
+  %rows = vector.broadcast %r : vector<32x1xi32> to vector<32x32xi32>
+  %columns = vector.broadcast %c : vector<1x32xi32> to vector<32x32xi32>
+  %isLower = arith.cmpi sgt, %rows, %columns : vector<32x32xi32>
+  %one = arith.constant dense<1.0> : vector<32x32xf32>
+  %seven = arith.constant dense<7.0> : vector<32x32xf32>
+  %m = arith.select %isLower, %one, %seven : vector<32x32xi1>, vector<32x32xf32>
+  %products = memref.alloc() : memref<32x40xf32, #shared>
+  gdn_tile.store %m, %products[%c0, %c0] dims [0, 1] : vector<32x32xf32>, memref<32x40xf32, #shared>
+  %limit = arith.constant dense<16> : vector<1x32xi32>
+  %isFirst = arith.cmpi slt, %c, %limit : vector<1x32xi32>
+  %ones = arith.constant dense<1.0> : vector<1x32xf32>
+  %twos = arith.constant dense<2.0> : vector<1x32xf32>
+  %zeros = arith.constant dense<0.0> : vector<1x32xf32>
+  %s1 = arith.select %isFirst, %ones, %zeros : vector<1x32xi1>, vector<1x32xf32>
+  %s2 = arith.select %isFirst, %twos, %zeros : vector<1x32xi1>, vector<1x32xf32>
+  %scales = memref.alloc() : memref<2x32xf32, #shared>
+  %first = gdn_tile.stage %scales[%c0] : memref<2x32xf32, #shared> to memref<32xf32, #shared>
+  %second = gdn_tile.stage %scales[%c1] : memref<2x32xf32, #shared> to memref<32xf32, #shared>
+  gdn_tile.store %s1, %first[%c0] dims [0] : vector<1x32xf32>, memref<32xf32, #shared>
+  gdn_tile.store %s2, %second[%c0] dims [0] : vector<1x32xf32>, memref<32xf32, #shared>
+  gdn_tile.each_warp (%item) in (%c2) {
+    %scale = gdn_tile.stage %scales[%item] : memref<2x32xf32, #shared> to memref<32xf32, #shared>
+    %d = memref.alloc() : memref<32x16xf32, #shared>
+    gdn_tile.block_inverse %products, %scale to %d : memref<32x40xf32, #shared>, memref<32xf32, #shared> to memref<32x16xf32, #shared>
+    gdn_tile.copy_out %d to %out[%item, %c0, %c0] dims [1, 2] : memref<32x16xf32, #shared> to memref<2x32x16xf32>
+    %x = gdn_tile.load %d[%c0, %c0] dims [0, 1] : memref<32x16xf32, #shared>, vector<16x16xf32>
+    %i = gdn_tile.iota : vector<16x1xi32>
+    %j = gdn_tile.iota : vector<1x16xi32>
+    %is = vector.broadcast %i : vector<16x1xi32> to vector<16x16xi32>
+    %js = vector.broadcast %j : vector<1x16xi32> to vector<16x16xi32>
+    %below = arith.cmpi sgt, %is, %js : vector<16x16xi32>
+    %factor = gdn_tile.load %scale[%c0] dims [0] : memref<32xf32, #shared>, vector<16x1xf32>
+    %factors = vector.broadcast %factor : vector<16x1xf32> to vector<16x16xf32>
+    %none = arith.constant dense<0.0> : vector<16x16xf32>
+    %l = arith.select %below, %factors, %none : vector<16x16xi1>, vector<16x16xf32>
+    // L X + I X, of the transpose of X.
+    %xl = gdn_tile.warp_mma %l, %x tf32x3 : vector<16x16xf32> -> vector<16x16xf32>
+    %equal = arith.cmpi eq, %is, %js : vector<16x16xi32>
+    %diagonal = arith.constant dense<1.0> : vector<16x16xf32>
+    %unit = arith.select %equal, %diagonal, %none : vector<16x16xi1>, vector<16x16xf32>
+    %sum = gdn_tile.warp_mma %unit, %x acc(%xl : vector<16x16xf32>) bf16x3 : vector<16x16xf32> -> vector<16x16xf32>
+    gdn_tile.store %sum, %units[%item, %c0, %c0] dims [1, 2] : vector<16x16xf32>, memref<2x16x16xf32>
+  }
+  return
+}
+
+func.func @host(%out: memref<2x32x16xf32>, %units: memref<2x16x16xf32>) {
+  %c1 = arith.constant 1 : index
+  gdn_tile.launch @inverse grid(%c1) (%out, %units : memref<2x32x16xf32>, memref<2x16x16xf32>)
+  return
+}
+
+func.func private @printMemrefF32(memref<*xf32>)
+
+func.func @main() {
+  %out = memref.alloc() : memref<2x32x16xf32>
+  %units = memref.alloc() : memref<2x16x16xf32>
+  call @host(%out, %units) : (memref<2x32x16xf32>, memref<2x16x16xf32>) -> ()
+  // CHECK: sizes = [2, 32, 16]
+  // CHECK-NEXT: {{^}}{{\[}}{{\[}}[1,    -1,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
+  // CHECK-NEXT: [0,    1,    -1,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
+  // CHECK: [0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    1],
+  // CHECK-NEXT: [1,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
+  // CHECK-NEXT: [0,    1,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
+  // CHECK: {{\[}}[1,    -2,    2,    -2,    2,    -2,    2,    -2,    2,    -2,    2,    -2,    2,    -2,    2,    -2],
+  // CHECK-NEXT: [0,    1,    -2,    2,    -2,    2,    -2,    2,    -2,    2,    -2,    2,    -2,    2,    -2,    2],
+  %0 = memref.cast %out : memref<2x32x16xf32> to memref<*xf32>
+  call @printMemrefF32(%0) : (memref<*xf32>) -> ()
+  // CHECK: sizes = [2, 16, 16]
+  // CHECK-COUNT-2: [1,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
+  %1 = memref.cast %units : memref<2x16x16xf32> to memref<*xf32>
+  call @printMemrefF32(%1) : (memref<*xf32>) -> ()
+  return
+}
