@@ -42,7 +42,12 @@ class Instructions(Block):
     def op_mov(self, op, args, mask):
         to, source = args
         if isinstance(source, list):  # two halves make one register
-            low, high = (self.read(s, np.uint16).astype(U32) for s in source)
+            # LLVM leaves one of them open where nobody reads it. Who does read it gets a NaN.
+            is_open = [s.startswith("%") and s not in self.registers for s in source]
+            if all(is_open):
+                is_open = [False, False]
+            halves = [np.full(self.threads, 0x7FFF) if o else self.read(s, np.uint16) for s, o in zip(source, is_open)]
+            low, high = (half.astype(U32) for half in halves)
             return self.write(to, low | high << U32(16), mask)
         value = self.read(source, _kind(op[1].replace("u", "b")))
         if isinstance(to, list):
