@@ -9,10 +9,11 @@ calls take other slots each, so that no state is found in the L2 cache; replays 
 is the fastest of several copies (indexed_copy.py). Each kernel is first compared with a float64 token loop.
 
     python3 python/benchmarks/step.py [--batch 1 8 64 256 1024] [--tokens 1 2 4 8] [--state f32 bf16]
-                                      [--schedule 'name=#gdn.schedule<...>' ...] [--compile-only DIR]
+                                      [--schedule '1,2:name=#gdn.schedule<...>' ...] [--compile-only DIR]
 """
 
 import argparse
+import functools
 import json
 import os
 import statistics
@@ -180,17 +181,20 @@ def run(sides, replays):
 # --- main -------------------------------------------------------------------------
 
 
-def schedules(options):
+def schedules(options, T):
+    """Name and text of each schedule for T tokens; None is the selected one."""
     named = {DEFAULT: None} if not options.schedule or options.selected else {}
     for entry in options.schedule or []:
-        name, _, value = entry.partition("=")
-        named[name] = value
+        tokens, _, rest = entry.partition(":")
+        name, _, value = rest.partition("=")
+        if str(T) in tokens.split(","):
+            named[name] = value
     return named
 
 
 def texts(options, B, T, state_dtype):
     heads = tuple(int(part) for part in options.heads.split("/"))
-    for name, schedule in schedules(options).items():
+    for name, schedule in schedules(options, T).items():
         yield name, text(None if options.dynamic else B, T, heads, state_dtype, schedule)
 
 
@@ -205,6 +209,11 @@ def compile_only(options):
     return 0
 
 
+@functools.cache
+def load(module):
+    return gdn.load(module)
+
+
 def measure(options, B, state_dtype, rows):
     heads = tuple(int(part) for part in options.heads.split("/"))
     bench = Bench(B, heads, state_dtype)
@@ -212,7 +221,7 @@ def measure(options, B, state_dtype, rows):
     copies, correct = len(sides), {}
     for T in options.tokens:
         for name, module in texts(options, B, T, state_dtype):
-            kernel = gdn.load(module)
+            kernel = load(module)
             label = f"T {T}, {name}"
             if options.check >= B:
                 pairs = [errors(kernel, B, T, heads, state_dtype, hard) for hard in (False, True)]
@@ -240,7 +249,7 @@ def main():
     parser.add_argument("--tokens", type=int, nargs="*", default=[1, 2, 4, 8])
     parser.add_argument("--state", nargs="*", default=["f32", "bf16"])
     parser.add_argument("--dynamic", action="store_true", help="B is dynamic in the IR")
-    parser.add_argument("--schedule", action="append", metavar="NAME=TEXT", help="a schedule to force")
+    parser.add_argument("--schedule", action="append", metavar="T,...:NAME=TEXT", help="a schedule to force")
     parser.add_argument("--selected", action="store_true", help="the selected schedule beside the forced ones")
     parser.add_argument("--check", type=int, default=64, help="largest batch that is compared with float64")
     parser.add_argument("--replays", type=int, default=9)

@@ -181,11 +181,19 @@ def _need_type(name, dtype, allowed):
         raise ValueError(f"{name} cannot have element type '{dtype}'; expected one of {', '.join(allowed)}")
 
 
-def schedule(phases="split", chunk=64, value_block=64, stages=1):
+def schedule(
+    phases="split", chunk=64, value_block=64, stages=1, segments=0, segment_chunks=1, warps=1, streaming=False
+):
     """Text of a schedule attribute, for the argument `schedule` of the builders."""
     text = f"phases = {phases}, chunk = {chunk}, value_block = {value_block}"
     if stages != 1:
         text += f", stages = {stages}"
+    if segments:
+        text += f", segments = {segments}, segment_chunks = {segment_chunks}"
+    if warps != 1:
+        text += f", warps = {warps}"
+    if streaming:
+        text += ", streaming = true"
     return f"#gdn.schedule<{text}>"
 
 

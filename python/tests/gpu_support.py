@@ -109,6 +109,8 @@ class Problem:
     beta_dtype: str = "f32"
     chunk: int = None
     phases: str = "split"
+    segments: int = 0
+    segment_chunks: int = 1
     scale: float = None
     static: bool = False
 
@@ -123,7 +125,8 @@ class Problem:
         schedule = None
         if self.chunk:
             block = min(64, -(-self.V // 16) * 16)
-            schedule = build.schedule(self.phases, self.chunk, block, 2)
+            phases = "segmented" if self.segments else self.phases
+            schedule = build.schedule(phases, self.chunk, block, 2, self.segments, self.segment_chunks)
         return build.recurrence(
             self.B if self.static or self.starts else None,
             self.T if self.static else None,

@@ -174,6 +174,12 @@ class Instructions(Block):
     def op_shr(self, op, args, mask):
         self._shift(op, args, mask, np.right_shift)
 
+    def op_popc(self, op, args, mask):
+        if op[1] != "b32":
+            raise PtxError(f"unknown instruction {'.'.join(op)}")
+        bits = self.read(args[1], U32)
+        self.write(args[0], sum(bits >> U32(i) & U32(1) for i in range(32)).astype(U32), mask)
+
     def op_bfe(self, op, args, mask):
         kind = _kind(op[-1])
         value, start, length = (self.read(a, k) for a, k in zip(args[1:], (kind, U32, U32)))
@@ -256,8 +262,11 @@ class Instructions(Block):
     def op_shfl(self, op, args, mask):
         threads = self._lanes(mask)
         value = self.read(args[1], U32)
-        by, control = int(args[2], 0), int(args[3], 0)
+        control = int(args[3], 0)
         lane = np.arange(32)
+        if op[2] == "idx":
+            return self._shuffle_from(args, mask, threads, value)
+        by = int(args[2], 0)
         segment = control >> 8 & 31
         if op[2] == "bfly":
             source = lane ^ by
@@ -268,6 +277,30 @@ class Instructions(Block):
             raise PtxError(f"unknown instruction {'.'.join(op)}")
         result = np.zeros(self.threads, U32)
         result[threads] = value[threads[:, source]]
+        self.write(args[0], result, mask)
+
+    def _shuffle_from(self, args, mask, threads, value):
+        source = self.read(args[2], U32)[threads].astype(np.int64) & 31
+        result = np.zeros(self.threads, U32)
+        result[threads] = np.take_along_axis(value[threads], source, 1)
+        self.write(args[0], result, mask)
+
+    def op_bar(self, op, args, mask):
+        if op[2] != "popc":
+            raise PtxError(f"unknown instruction {'.'.join(op)}")
+        self.write(args[0], np.full(self.threads, np.count_nonzero(self.read(args[2], bool)), U32), mask)
+
+    def op_vote(self, op, args, mask):
+        threads = self._lanes(mask)
+        lanes = self.read(args[1], bool)[threads]
+        if op[2] == "any":
+            result = np.zeros(self.threads, bool)
+            result[threads] = lanes.any(1)[:, None]
+        elif op[2] == "ballot":
+            result = np.zeros(self.threads, U32)
+            result[threads] = (lanes.astype(U32) << np.arange(32, dtype=U32)).sum(1, dtype=U32)[:, None]
+        else:
+            raise PtxError(f"unknown instruction {'.'.join(op)}")
         self.write(args[0], result, mask)
 
     def _matrix_rows(self, address, mask, count):

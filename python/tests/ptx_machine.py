@@ -330,6 +330,8 @@ class Block:
                     if not mask.all() or not active.all():
                         raise PtxError(f"{self.kernel.name}: a barrier that not all threads reach together")
                     self.epoch += 1
+                    if opcode[1] == "red":
+                        self.execute(opcode, operands, active)
                 elif active.any():
                     self.execute(opcode, operands, active)
 

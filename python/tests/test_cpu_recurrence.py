@@ -37,6 +37,30 @@ FORMS = {
     "empty": dict(T=0, K=16, V=8, chunk=16),
     "dynamic": dict(T=33, K=16, V=16, chunk=32, B=2, dynamic=True, state_layout="k_first"),
     "packed_dynamic": dict(T=41, K=16, V=16, chunk=32, offsets=(0, 40, 40, 41), dynamic=True),
+    # Three segments of three chunks, the last one short; then one of two chunks; then one per chunk.
+    "segmented": dict(T=133, K=16, V=40, chunk=16, segments=6, B=2),
+    "segmented_short": dict(T=31, K=24, V=24, chunk=16, segments=4, segment_chunks=2, dynamic=True, B=2),
+    "segmented_k": dict(
+        T=150, K=32, V=16, chunk=32, segments=100, state_layout="k_first", state_dtype="bf16", dynamic=True
+    ),
+    "segmented_packed": dict(
+        T=166, K=24, V=24, chunk=16, segments=100, offsets=(0, 0, 5, 5, 70, 70, 102, 119, 135, 166, 166), dynamic=True
+    ),
+    "segmented_pool": dict(
+        T=166,
+        K=16,
+        V=24,
+        chunk=16,
+        segments=100,
+        offsets=(0, 0, 70, 75, 131, 166),
+        slots=(3, 5, 0, -1, 2),
+        pool=6,
+        every=32,
+    ),
+    "segmented_kept": dict(
+        T=133, K=24, V=16, chunk=16, segments=8, B=2, every=16, update=False, state_layout="k_first", dynamic=True
+    ),
+    "segmented_empty": dict(T=0, K=16, V=8, chunk=16, segments=2),
     "step": dict(T=3, K=24, V=20, phases="step", B=2),
     "step_k": dict(T=3, K=20, V=24, phases="step", state_layout="k_first", state_dtype="bf16"),
     "step_packed": dict(T=9, K=64, V=8, phases="step", offsets=(0, 1, 1, 6, 9), dynamic=True),
@@ -65,12 +89,28 @@ FORMS = {
     "verify_k": dict(
         T=3, K=20, V=24, phases="step", B=2, every=1, state_layout="k_first", checkpoint_dtype="bf16", dynamic=True
     ),
+    # Eight tokens at a time, of the models that have this form.
+    "eight": dict(T=4, K=32, V=24, phases="step", B=3, eight=True, slots=(3, -1, 0), pool=5),
+    "eight_bf16": dict(T=8, K=24, V=16, phases="step", B=2, eight=True, state_dtype="bf16"),
+    "eight_kept": dict(
+        T=6, K=64, V=16, phases="step", B=2, eight=True, every=2, checkpoint_dtype="bf16", state_dtype="bf16"
+    ),
+    "eight_verify": dict(T=5, K=32, V=16, phases="step", eight=True, every=1, update=False),
+    "eight_packed": dict(T=25, K=32, V=32, phases="step", eight=True, offsets=(0, 3, 3, 12, 25), dynamic=True),
+    "warps": dict(T=1, K=32, V=40, phases="step", B=2, warps=2, slots=(1, 0), pool=2, streaming=True),
+    "warps_k": dict(
+        T=2, K=32, V=72, phases="step", B=2, warps=4, state_layout="k_first", state_dtype="bf16", streaming=True
+    ),
     "step_kept": dict(T=9, K=64, V=8, phases="step", offsets=(0, 1, 1, 6, 9), every=3),
 }
 HQK, HV = 2, 4
 
 
-def schedule(path, form):
+def in_eights(options, dtype):
+    return dtype != "f32" and options.get("gate") != "channel" and not options.get("erase_write")
+
+
+def schedule(path, form, model, dtype):
     if path == "loops":
         return None
     if path == "linalg":
@@ -78,8 +118,13 @@ def schedule(path, form):
         phases = "step" if form.get("every", 0) % 16 else "fused"
         return build.schedule(phases, form.get("chunk", 16), form["V"])
     if form.get("phases") == "step":
-        return build.schedule("step", 16, 8)
+        warps, streaming = form.get("warps", 1), form.get("streaming", False)
+        if form.get("eight") and in_eights(MODELS[model], dtype):
+            return build.schedule("step", 8, 16, streaming=streaming)
+        return build.schedule("step", 16, 8, warps=warps, streaming=streaming)
     # Two blocks of values where V allows it, and the pipelined copies' mark.
+    if form.get("segments"):
+        return build.schedule("segmented", form["chunk"], 16, 2, form["segments"], form.get("segment_chunks", 1))
     return build.schedule("split", form["chunk"], 16, 2)
 
 
@@ -104,7 +149,7 @@ def function(path, model, form_name, dtype):
         dtype=dtype,
         state_dtype=form.get("state_dtype", "f32"),
         state_layout=form.get("state_layout", "v_first"),
-        schedule=schedule(path, form),
+        schedule=schedule(path, form, model, dtype),
         name=name(model, form_name),
         **MODELS[model],
     )

@@ -68,7 +68,7 @@ def run(text, arrays, target="sm_80"):
 CASES = [
     (model, form)
     for model in recurrences.MODELS
-    for form in (recurrences.FORMS if model in ("gated_delta", "kda") else ("c16", "step"))
+    for form in (recurrences.FORMS if model in ("gated_delta", "kda") else ("c16", "segmented", "step"))
 ]
 
 

@@ -225,7 +225,7 @@ struct LoadPattern : TilePattern<LoadOp> {
       FragmentAccess access(e, kernel, op, memref, fragment, base,
                             adaptor.getIndices(), op.getDims(),
                             adaptor.getValid());
-      registers = loadElements(e, access, fragment);
+      registers = loadElements(e, access, fragment, op.getStreaming());
     }
     rewriter.replaceOpWithMultiple(op, {registers});
     return success();
@@ -233,7 +233,7 @@ struct LoadPattern : TilePattern<LoadOp> {
 
 private:
   SmallVector<Value> loadElements(Emitter &e, FragmentAccess &access,
-                                  VectorType fragment) const {
+                                  VectorType fragment, bool streaming) const {
     const FragmentLayout &layout = access.getLayout();
     Type element = fragment.getElementType();
     bool isHalf = element.getIntOrFloatBitWidth() == 16;
@@ -251,7 +251,7 @@ private:
         int64_t colOffset = layout.getColOffsets()[col];
         SmallVector<Value> loaded =
             e.loadWords(access.getAddress(rowOffset, colOffset), words,
-                        access.getPredicate(rowOffset, colOffset));
+                        access.getPredicate(rowOffset, colOffset), streaming);
         int64_t perWord = width / loaded.size();
         for (auto [i, word] : llvm::enumerate(loaded)) {
           int64_t r = layout.getRegister(row, col + i * perWord);
@@ -287,7 +287,8 @@ struct StorePattern : TilePattern<StoreOp> {
       FragmentAccess access(e, kernel, op, memref, fragment, base,
                             adaptor.getIndices(), op.getDims(),
                             adaptor.getValid());
-      storeElements(e, kernel.getThreads(e, op), access, fragment, value);
+      storeElements(e, kernel.getThreads(e, op), access, fragment, value,
+                    op.getStreaming());
     }
     rewriter.eraseOp(op);
     return success();
@@ -338,7 +339,8 @@ private:
   }
 
   void storeElements(Emitter &e, ThreadSet threads, FragmentAccess &access,
-                     VectorType fragment, ValueRange value) const {
+                     VectorType fragment, ValueRange value,
+                     bool streaming) const {
     const FragmentLayout &layout = access.getLayout();
     Type element = fragment.getElementType();
     bool isHalf = element.getIntOrFloatBitWidth() == 16;
@@ -363,7 +365,8 @@ private:
           words.push_back(e.bitcast(
               registers[layout.getRegister(row, col + i) / perWord], unit));
         e.storeWords(access.getAddress(rowOffset, colOffset), words,
-                     e.both(owner, access.getPredicate(rowOffset, colOffset)));
+                     e.both(owner, access.getPredicate(rowOffset, colOffset)),
+                     streaming);
       }
   }
 };

@@ -204,6 +204,12 @@ void FragmentAddress::initShared(const KernelLowering &kernel, Value base,
       part = part.add(
           e,
           {LLVM::TruncOp::create(e.builder, e.loc, e.i32(), indices[dim]), -1});
+    // A constant that meets the bits of the swizzle would be added anew at
+    // every access.
+    if (slot == 0 && part.value && (tileConst[0] & 7)) {
+      part = part.add(e, {e.c32(tileConst[0]), -1});
+      tileConst[0] = 0;
+    }
     parts[slot] = part;
   }
   shared.emplace(e, SharedLayout(memref), base, parts[0], parts[1]);

@@ -124,6 +124,19 @@ Value Emitter::bitcast(Value value, Type type) {
              : LLVM::BitcastOp::create(builder, loc, type, value).getResult();
 }
 
+SmallVector<Value> Emitter::extendPair(Value pair, Type element) {
+  // By shifts: LLVM would extend the halves of a bfloat16 pair one by one.
+  if (element.isBF16()) {
+    Value bits = bitcast(pair, i32());
+    return {bitcast(shlC(bits, 16), f32()),
+            bitcast(andC(bits, 0xffff0000), f32())};
+  }
+  Value vector = bitcast(pair, VectorType::get(2, element));
+  return {
+      LLVM::FPExtOp::create(builder, loc, f32(), extractElement(vector, 0)),
+      LLVM::FPExtOp::create(builder, loc, f32(), extractElement(vector, 1))};
+}
+
 Value Emitter::intrinsic(StringRef name, Type type, ValueRange operands) {
   return LLVM::CallIntrinsicOp::create(builder, loc, type,
                                        builder.getStringAttr(name), operands)
@@ -205,6 +218,11 @@ void Emitter::proxyFence() {
                                  NVVM::SharedSpace::shared_cta));
 }
 
+Value Emitter::shuffleFrom(Value value, Value lane) {
+  return NVVM::ShflOp::create(builder, loc, value.getType(), c32(-1), value,
+                              lane, c32(31), NVVM::ShflKind::idx, UnitAttr());
+}
+
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
@@ -270,11 +288,16 @@ static std::string getRegisters(int64_t first, int64_t count) {
   return count > 1 ? "{" + text + "}" : text;
 }
 
+/// The start of an inline assembly text: its guard, if `predicate` is there.
+static std::string getGuard(Value predicate, int64_t operand) {
+  return predicate ? "@$" + std::to_string(operand) + " " : "";
+}
+
 SmallVector<Value> Emitter::loadWords(Value pointer, int64_t words,
-                                      Value predicate) {
+                                      Value predicate, bool streaming) {
   int64_t count = std::max<int64_t>(words, 1);
   Type type = words == 0 ? i16() : i32();
-  if (!predicate) {
+  if (!predicate && !streaming) {
     Type loaded = count == 1 ? type : VectorType::get(count, type);
     int64_t bytes = words == 0 ? 2 : 4 * words;
     Value value = LLVM::LoadOp::create(builder, loc, loaded, pointer, bytes);
@@ -286,42 +309,55 @@ SmallVector<Value> Emitter::loadWords(Value pointer, int64_t words,
     return result;
   }
   // A branch around each access would cut the kernel into hundreds of blocks;
-  // LLVM's masked loads become just that.
-  std::string outputs, ties;
-  SmallVector<Value> operands{pointer, predicate};
-  for (int64_t i = 0; i < count; ++i) {
-    outputs += words == 0 ? "=h," : "=r,";
-    ties += "," + std::to_string(i);
-    operands.push_back(constInt(type, 0));
+  // LLVM's masked loads become just that. It has no loads with these hints.
+  std::string constraints;
+  for (int64_t i = 0; i < count; ++i)
+    constraints += words == 0 ? "=h," : "=r,";
+  constraints += "l";
+  SmallVector<Value> operands{pointer};
+  if (predicate) {
+    operands.push_back(predicate);
+    constraints += ",b";
+    for (int64_t i = 0; i < count; ++i) {
+      constraints += "," + std::to_string(i);
+      operands.push_back(constInt(type, 0));
+    }
   }
-  std::string text = "@$" + std::to_string(count + 1) + " ld." +
-                     getSpace(pointer).str() + getWidth(words) + " " +
-                     getRegisters(0, count) + ", [$" + std::to_string(count) +
-                     "];";
+  std::string text =
+      getGuard(predicate, count + 1) + "ld." + getSpace(pointer).str() +
+      (streaming ? ".L1::no_allocate" : "") + getWidth(words) + " " +
+      getRegisters(0, count) + ", [$" + std::to_string(count) + "];";
   SmallVector<Type> types(count, type);
   Type result =
       count == 1 ? type
                  : LLVM::LLVMStructType::getLiteral(type.getContext(), types);
-  Value value = inlineAsm(result, text, outputs + "l,b" + ties, operands);
+  Value value = inlineAsm(result, text, constraints, operands);
   return count == 1 ? SmallVector<Value>{value} : extractAll(value);
 }
 
-void Emitter::storeWords(Value pointer, ValueRange words, Value predicate) {
+void Emitter::storeWords(Value pointer, ValueRange words, Value predicate,
+                         bool streaming) {
   int64_t count = words.size();
   bool half = words[0].getType().isInteger(16);
-  if (!predicate) {
+  if (!predicate && !streaming) {
     Value value = count == 1 ? words[0] : makeVector(words);
     LLVM::StoreOp::create(builder, loc, value, pointer, half ? 2 : 4 * count);
     return;
   }
-  SmallVector<Value> operands{pointer, predicate};
+  SmallVector<Value> operands{pointer};
+  std::string constraints = "l";
+  if (predicate) {
+    operands.push_back(predicate);
+    constraints += ",b";
+  }
+  int64_t first = operands.size();
   llvm::append_range(operands, words);
-  std::string constraints = "l,b";
   for (int64_t i = 0; i < count; ++i)
     constraints += half ? ",h" : ",r";
   inlineAsm(Type(),
-            "@$1 st." + getSpace(pointer).str() + getWidth(half ? 0 : count) +
-                " [$0], " + getRegisters(2, count) + ";",
+            getGuard(predicate, 1) + "st." + getSpace(pointer).str() +
+                (streaming ? ".cs" : "") + getWidth(half ? 0 : count) +
+                " [$0], " + getRegisters(first, count) + ";",
             constraints, operands);
 }
 

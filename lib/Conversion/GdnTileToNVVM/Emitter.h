@@ -60,6 +60,8 @@ public:
   Value fmul(Value a, Value b);
   Value fma(Value a, Value b, Value c);
   Value bitcast(Value value, Type type);
+  /// The two 16-bit floats of a register as f32.
+  SmallVector<Value> extendPair(Value pair, Type element);
   /// Calls an LLVM intrinsic by its full name.
   Value intrinsic(StringRef name, Type type, ValueRange operands);
   Value exp2(Value value);
@@ -81,6 +83,8 @@ public:
   Value threadCoordinate(ArrayRef<gdn_tile::ThreadTerm> terms,
                          int64_t numThreads);
   Value shuffleXor(Value value, int64_t laneMask);
+  /// The value of lane `lane`, an i32.
+  Value shuffleFrom(Value value, Value lane);
   void barrier() { NVVM::BarrierOp::create(builder, loc); }
   /// Makes shared memory that was written by instructions of this thread, or
   /// that it has waited for, visible to wgmma and the copy engine.
@@ -97,8 +101,10 @@ public:
 
   /// Loads `words` words of 32 bits, or with words = 0 one of 16 bits. Where
   /// the predicate (if any) is false the words are zero and nothing is read.
-  SmallVector<Value> loadWords(Value pointer, int64_t words, Value predicate);
-  void storeWords(Value pointer, ValueRange words, Value predicate);
+  SmallVector<Value> loadWords(Value pointer, int64_t words, Value predicate,
+                               bool streaming = false);
+  void storeWords(Value pointer, ValueRange words, Value predicate,
+                  bool streaming = false);
   Value loadF32(Value sharedPointer);
   void storeF32(Value value, Value sharedPointer);
   Value inlineAsm(Type result, StringRef text, StringRef constraints,

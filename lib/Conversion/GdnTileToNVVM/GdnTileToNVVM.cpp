@@ -115,8 +115,10 @@ ConvertGdnTileToNVVMPass::convertKernel(func::FuncOp func, const GpuTarget &gpu,
   populateMathPatterns(kernel, patterns);
   populateAccessPatterns(kernel, patterns);
   populateCopyPatterns(kernel, patterns);
+  populateCopySumsPatterns(kernel, patterns);
   populateMmaPatterns(kernel, patterns);
   populateWarpgroupPatterns(kernel, patterns);
+  populateRegisterProductPatterns(kernel, patterns);
   populateSumPatterns(kernel, patterns);
   populateCumsumPatterns(kernel, patterns);
   populateTriInversePatterns(kernel, patterns);

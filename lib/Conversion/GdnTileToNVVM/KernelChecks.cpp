@@ -139,7 +139,7 @@ static LogicalResult checkAccess(Op op, VectorType fragment) {
 }
 
 static LogicalResult checkScores(ScoresOp op) {
-  int64_t channels = cast<MemRefType>(op.getX().getType()).getDimSize(1);
+  int64_t channels = cast<MemRefType>(op.getK().getType()).getDimSize(1);
   if (channels % 16 == 0)
     return success();
   return op.emitOpError("has ")
@@ -189,6 +189,24 @@ LogicalResult KernelLowering::checkRoles(RolesOp roles) {
          << target.name << " cannot";
 }
 
+// The lanes of a row must hold what a step of mma.sync takes from them.
+static LogicalResult checkRegisterProduct(Operation *op, KernelAttr kernel) {
+  if (kernel.getLayout() == FragmentLayoutKind::Rows &&
+      kernel.getLanes() == 4 && kernel.getWarps() == 1 &&
+      kernel.getChunk() % 4 == 0)
+    return success();
+  return op->emitOpError("needs a kernel of one warp in the rows layout with 4 "
+                         "lanes a row and chunks of 4 elements or more");
+}
+
+// Hints are of loads and stores in global memory.
+template <typename Op>
+static LogicalResult checkStreaming(Op op) {
+  if (!op.getStreaming() || !isShared(op.getMemref().getType()))
+    return success();
+  return op.emitOpError("cannot be streaming: it moves shared memory");
+}
+
 LogicalResult KernelLowering::checkOp(Operation *op) {
   if (!isSupported(op))
     return op->emitOpError("is not supported in a tile program for the GPU");
@@ -214,7 +232,8 @@ LogicalResult KernelLowering::checkOp(Operation *op) {
         accesses[op] = analyzeAccess(
             cast<MemRefType>(access.getMemref().getType()), access.getIndices(),
             access.getDims(), access.getValid());
-        return checkAccess(access, getFragment(access));
+        return success(succeeded(checkAccess(access, getFragment(access))) &&
+                       succeeded(checkStreaming(access)));
       })
       .Case([&](PrefetchOp prefetch) {
         return checkSpan(op, cast<MemRefType>(prefetch.getSource().getType()),
@@ -234,11 +253,29 @@ LogicalResult KernelLowering::checkOp(Operation *op) {
         return checkSpan(op, destination, copy.getDims(),
                          cast<MemRefType>(copy.getTile().getType()).getShape());
       })
+      .Case([&](CopySumsOp copy) -> LogicalResult {
+        auto source = cast<MemRefType>(copy.getSource().getType());
+        ArrayRef<int64_t> shape =
+            cast<MemRefType>(copy.getTile().getType()).getShape();
+        accesses[op] = analyzeAccess(source, copy.getIndices(), copy.getDims(),
+                                     copy.getValid());
+        if (shape[0] - 1 > 16 * kernel.getWarps())
+          return copy.emitOpError("sums ")
+                 << shape[0] - 1 << " rows, but " << kernel.getWarps()
+                 << " warps have 16 each";
+        return checkSpan(op, source, copy.getDims(), shape);
+      })
       .Case([&](MmaOp mma) -> LogicalResult {
         if (kernel.getLayout() == FragmentLayoutKind::Accumulator)
           return success();
         return mma.emitOpError("needs a kernel of the accumulator layout");
       })
-      .Case([](ScoresOp scores) { return checkScores(scores); })
+      .Case<DotOp, OuterOp, TriSolveOp>(
+          [&](auto) { return checkRegisterProduct(op, kernel); })
+      .Case([&](ScoresOp scores) -> LogicalResult {
+        if (kernel.getLayout() == FragmentLayoutKind::Accumulator)
+          return checkScores(scores);
+        return scores.emitOpError("needs a kernel of the accumulator layout");
+      })
       .Default(success());
 }

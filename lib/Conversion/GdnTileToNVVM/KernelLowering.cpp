@@ -136,11 +136,14 @@ void KernelLowering::recordRoles(RolesOp roles) {
 ThreadSet KernelLowering::getThreads(Emitter &e, Operation *op) const {
   if (isInWarp(op))
     return {e.laneId(), 32};
+  // LLVM would hoist what follows from the thread's number out of loops: a
+  // register each, which blocks that share an SM do not have.
+  bool isTight = kernel.getBlocks() > 1 && op->getParentOfType<scf::ForOp>();
+  Value thread = isTight ? e.opaqueThreadId() : e.threadId();
   auto role = roleWarps.find(op);
   if (role == roleWarps.end())
-    return {e.threadId(), getBlockThreads()};
-  return {e.addC(e.threadId(), -32 * role->second.first),
-          32 * role->second.count};
+    return {thread, getBlockThreads()};
+  return {e.addC(thread, -32 * role->second.first), 32 * role->second.count};
 }
 
 Value KernelLowering::getWarpId(Emitter &e, Operation *op) const {
@@ -182,7 +185,7 @@ static bool writesOperand(Operation &op, const DenseSet<Value> &operands) {
     return !copy.getToken() && operands.contains(getAllocation(copy.getTile()));
   if (auto store = dyn_cast<StoreOp>(op))
     return operands.contains(getAllocation(store.getMemref()));
-  return isa<CumsumOp, ScoresOp, TriInverseOp>(op);
+  return isa<CopySumsOp, CumsumOp, TriInverseOp>(op);
 }
 
 bool KernelLowering::isBulkCopy(CopyInOp copy) const {

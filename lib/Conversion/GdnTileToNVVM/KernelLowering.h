@@ -195,10 +195,14 @@ void populateAccessPatterns(const KernelLowering &kernel,
                             RewritePatternSet &patterns);
 void populateCopyPatterns(const KernelLowering &kernel,
                           RewritePatternSet &patterns);
+void populateCopySumsPatterns(const KernelLowering &kernel,
+                              RewritePatternSet &patterns);
 void populateMmaPatterns(const KernelLowering &kernel,
                          RewritePatternSet &patterns);
 void populateWarpgroupPatterns(const KernelLowering &kernel,
                                RewritePatternSet &patterns);
+void populateRegisterProductPatterns(const KernelLowering &kernel,
+                                     RewritePatternSet &patterns);
 void populateSumPatterns(const KernelLowering &kernel,
                          RewritePatternSet &patterns);
 void populateCumsumPatterns(const KernelLowering &kernel,

@@ -36,13 +36,13 @@ FloatParts mlir::gdn::splitOperand(Emitter &e, ValueRange values,
   };
   FloatParts parts;
   for (Value value : values) {
-    if (passes == 1) {
-      parts.high.push_back(round(value));
-      continue;
-    }
     // Rounded in integers, which costs less than the conversion. A NaN may
     // become a number here; the rest is a NaN then.
     Value bits = e.addC(e.bitcast(value, e.i32()), 0x1000);
+    if (passes == 1) { // the product takes no notice of the 13 bits below
+      parts.high.push_back(bits);
+      continue;
+    }
     Value high = e.andC(bits, ~int64_t(0x1fff));
     parts.high.push_back(high);
     parts.low.push_back(round(e.fsub(value, e.bitcast(high, e.f32()))));

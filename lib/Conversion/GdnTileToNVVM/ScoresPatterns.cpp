@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Addressing.h"
-#include "KernelLowering.h"
+#include "BlockScores.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -17,144 +17,151 @@ using namespace mlir::gdn_tile;
 
 namespace {
 
-/// The exponentials differ per pair of tokens and channel, so this is no matrix
-/// product. A thread owns 2x2 blocks of the lower triangle and walks the
-/// channels, 16 at a time; it also clears the mirrored blocks.
+/// Blocks of 16 tokens; a warp has one row of blocks and walks the channels.
+///
+/// Its columns in front of the diagonal come from the other warps: each
+/// multiplies its keys once by the decay to the end of its block and leaves
+/// them in the scratch space, in the order of an operand's registers. What
+/// decays from there to the anchor of the rows is a factor per channel.
+class RowOfScores {
+public:
+  RowOfScores(Emitter &emitter, const KernelLowering &kernel, ScoresOp op,
+              ScoresOp::GenericAdaptor<ArrayRef<ValueRange>> adaptor)
+      : e(emitter), block(emitter, kernel, op, adaptor),
+        numBlocks(kernel.getNumThreads() / 32), warp(emitter.warpId()),
+        scratch(kernel.getScratch(emitter, op)) {
+    accs.push_back(SmallVector<Value>(adaptor.getAcc()));
+    if (op.getLeft())
+      accs.push_back(SmallVector<Value>(adaptor.getStrictAcc()));
+    diagonals.assign(accs.size(), SmallVector<Value>(8, e.cF32(0.0)));
+  }
+
+  /// The registers of the results.
+  SmallVector<SmallVector<Value>> emit();
+
+private:
+  void addPiece(int64_t channel, int64_t buffer);
+  void publish(const Channels &channels, int64_t buffer);
+  void addColumns(int64_t column, const Channels &channels,
+                  ArrayRef<SmallVector<RowOperand>> rows, int64_t buffer);
+  Value getPlace(int64_t buffer);
+
+  Emitter &e;
+  BlockScores block;
+  int64_t numBlocks;
+  Value warp, scratch;
+  /// Per result: the accumulators of the whole row and of the diagonal block.
+  SmallVector<SmallVector<Value>> accs, diagonals;
+};
+
+} // namespace
+
+/// Where the lane finds its part of the first block's columns.
+Value RowOfScores::getPlace(int64_t buffer) {
+  Value place = e.advance(scratch, e.mulC(e.laneId(), 16));
+  return e.advance(place,
+                   buffer * (numBlocks - 1) * ScoresScratch::kBlockBytes);
+}
+
+void RowOfScores::publish(const Channels &channels, int64_t buffer) {
+  e.inThreadsBelow(32 * (numBlocks - 1), 32 * numBlocks, [&] {
+    Value place =
+        e.advance(getPlace(buffer), e.mulC(warp, ScoresScratch::kBlockBytes));
+    SmallVector<Value> keys = block.decayToEnd(channels);
+    for (size_t step = 0; step < keys.size() / 4; ++step) {
+      SmallVector<Value> words;
+      for (Value key : ArrayRef(keys).slice(4 * step, 4))
+        words.push_back(e.bitcast(key, e.i32()));
+      e.storeWords(e.advance(place, step * ScoresScratch::kStepBytes), words,
+                   Value());
+    }
+  });
+}
+
+/// The products with the block of columns `column` in front of the diagonal.
+void RowOfScores::addColumns(int64_t column, const Channels &channels,
+                             ArrayRef<SmallVector<RowOperand>> rows,
+                             int64_t buffer) {
+  SmallVector<Type> types(8 * accs.size(), e.f32());
+  auto isBehind = LLVM::ICmpOp::create(
+      e.builder, e.loc, LLVM::ICmpPredicate::sgt, warp, e.c32(column));
+  auto branch = scf::IfOp::create(e.builder, e.loc, types, isBehind,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(e.builder);
+  SmallVector<Value> sums;
+  for (SmallVector<Value> &acc : accs)
+    sums.append(acc.begin() + 8 * column, acc.begin() + 8 * (column + 1));
+  e.builder.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(e.builder, e.loc, sums);
+
+  e.builder.setInsertionPointToStart(branch.thenBlock());
+  SmallVector<Value> decays = block.getDecaysFrom(column, channels);
+  Value place =
+      e.advance(getPlace(buffer), column * ScoresScratch::kBlockBytes);
+  for (size_t step = 0; step < decays.size() / 2; ++step) {
+    SmallVector<Value> keys;
+    Value pointer = e.advance(place, step * ScoresScratch::kStepBytes);
+    for (auto [i, word] : llvm::enumerate(e.loadWords(pointer, 4, Value())))
+      keys.push_back(
+          e.fmul(e.bitcast(word, e.f32()), decays[2 * step + i % 2]));
+    ColumnOperand columns = block.getColumns(keys);
+    for (size_t i = 0; i < accs.size(); ++i)
+      block.multiply(rows[i][step], columns,
+                     MutableArrayRef(sums).slice(8 * i, 8));
+  }
+  scf::YieldOp::create(e.builder, e.loc, sums);
+  for (auto [i, acc] : llvm::enumerate(accs))
+    llvm::copy(branch.getResults().slice(8 * i, 8), acc.begin() + 8 * column);
+}
+
+void RowOfScores::addPiece(int64_t channel, int64_t buffer) {
+  Channels channels = block.load(channel);
+  if (numBlocks > 1)
+    publish(channels, buffer);
+  SmallVector<SmallVector<RowOperand>> rows = block.getRows(channels);
+  block.addDiagonal(channels, rows, diagonals);
+  if (numBlocks == 1)
+    return;
+  e.barrier();
+  for (int64_t column = 0; column < numBlocks - 1; ++column)
+    addColumns(column, channels, rows, buffer);
+}
+
+SmallVector<SmallVector<Value>> RowOfScores::emit() {
+  int64_t buffer = 0;
+  for (int64_t channel = 0; channel < block.getNumChannels();
+       channel += ScoresScratch::kChannels) {
+    addPiece(channel, buffer);
+    buffer ^= 1;
+  }
+  // What comes next may use the scratch space's bytes.
+  if (numBlocks > 1)
+    e.barrier();
+  block.finishDiagonal(diagonals);
+  for (auto [acc, diagonal] : llvm::zip_equal(accs, diagonals))
+    for (int64_t column = 0; column < numBlocks; ++column) {
+      Value isOwn = e.equalsC(warp, column);
+      for (int64_t i = 0; i < 8; ++i) {
+        Value &sum = acc[8 * column + i];
+        sum = e.fadd(sum, e.select(isOwn, diagonal[i], e.cF32(0.0)));
+      }
+    }
+  return accs;
+}
+
+namespace {
 struct ScoresPattern : TilePattern<ScoresOp> {
   using TilePattern::TilePattern;
-
-  static constexpr int64_t kBlock = 2, kChannels = 16, kVector = 4;
-
   LogicalResult
   matchAndRewrite(ScoresOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Emitter e(rewriter, op.getLoc());
-    auto x = cast<MemRefType>(op.getX().getType());
-    int64_t blocks = x.getDimSize(0) / kBlock;
-    Value thread =
-        LLVM::ZExtOp::create(e.builder, e.loc, e.i64(), e.threadId());
-    scf::ForOp::create(
-        rewriter, op.getLoc(), thread, e.c64(blocks * (blocks + 1) / 2),
-        e.c64(kernel.getNumThreads()), ValueRange(),
-        [&](OpBuilder &, Location loc, Value index, ValueRange) {
-          emitBlock(e, op, adaptor,
-                    LLVM::TruncOp::create(rewriter, loc, e.i32(), index),
-                    blocks);
-          scf::YieldOp::create(rewriter, loc);
-        });
-    rewriter.eraseOp(op);
+    SmallVector<SmallVector<Value>> results =
+        RowOfScores(e, kernel, op, adaptor).emit();
+    rewriter.replaceOpWithMultiple(op, std::move(results));
     return success();
   }
-
-private:
-  /// Block rows p and blocks - 1 - p together have blocks + 1 blocks on and
-  /// below the diagonal.
-  static std::pair<Value, Value> getBlock(Emitter &e, Value index,
-                                          int64_t blocks) {
-    Value width = e.c32(blocks + 1);
-    Value pair = LLVM::UDivOp::create(e.builder, e.loc, index, width);
-    Value position = LLVM::URemOp::create(e.builder, e.loc, index, width);
-    Value inLong = e.lessThan(pair, position);
-    Value row = e.select(inLong, e.sub(e.c32(blocks - 1), pair), pair);
-    Value col = e.select(inLong, e.sub(position, e.addC(pair, 1)), position);
-    return {row, col};
-  }
-
-  static SmallVector<Value> loadVector(Emitter &e, SharedAddress &address,
-                                       int64_t row, int64_t col, Type element) {
-    SmallVector<Value> values;
-    if (element.isF32()) {
-      for (Value word : e.loadWords(address.at(row, col), kVector, Value()))
-        values.push_back(e.bitcast(word, element));
-      return values;
-    }
-    for (Value word : e.loadWords(address.at(row, col), kVector / 2, Value())) {
-      Value pair = e.bitcast(word, VectorType::get(2, element));
-      for (int64_t i : {0, 1})
-        values.push_back(LLVM::FPExtOp::create(e.builder, e.loc, e.f32(),
-                                               e.extractElement(pair, i)));
-    }
-    return values;
-  }
-
-  /// The sums over 16 channels from `channel` on, added to `sums`.
-  static void addChannels(Emitter &e, ScoresOp op, Adaptor adaptor, Value row,
-                          Value col, ThreadPart channel,
-                          SmallVectorImpl<Value> &sums) {
-    constexpr double log2E = 1.4426950408889634;
-    auto xType = cast<MemRefType>(op.getX().getType());
-    auto gateType = cast<MemRefType>(op.getGate().getType());
-    // Rows are multiples of two.
-    ThreadPart rows{row, ~int64_t(1)}, cols{col, ~int64_t(1)};
-    SharedLayout xLayout(xType), gateLayout(gateType);
-    Value gate = adaptor.getGate().front();
-    SharedAddress x(e, xLayout, adaptor.getX().front(), rows, channel);
-    SharedAddress y(e, xLayout, adaptor.getY().front(), cols, channel);
-    SharedAddress gateX(e, gateLayout, gate, rows, channel);
-    SharedAddress gateY(e, gateLayout, gate, cols, channel);
-    Type element = xType.getElementType();
-    for (int64_t c = 0; c < kChannels; c += kVector) {
-      SmallVector<SmallVector<Value>> xs, ys, gatesX, gatesY;
-      for (int64_t i = 0; i < kBlock; ++i) {
-        xs.push_back(loadVector(e, x, i, c, element));
-        ys.push_back(loadVector(e, y, i, c, element));
-        gatesX.push_back(loadVector(e, gateX, i, c, e.f32()));
-        gatesY.push_back(loadVector(e, gateY, i, c, e.f32()));
-      }
-      for (int64_t i = 0; i < kBlock; ++i)
-        for (int64_t j = 0; j < kBlock; ++j)
-          for (int64_t k = 0; k < kVector; ++k) {
-            Value difference = e.fsub(gatesX[i][k], gatesY[j][k]);
-            Value decay = e.exp2(e.fmul(difference, e.cF32(log2E)));
-            Value &sum = sums[i * kBlock + j];
-            sum = e.fma(e.fmul(xs[i][k], decay), ys[j][k], sum);
-          }
-    }
-  }
-
-  static void emitBlock(Emitter &e, ScoresOp op, Adaptor adaptor, Value index,
-                        int64_t blocks) {
-    auto [blockRow, blockCol] = getBlock(e, index, blocks);
-    Value row = e.mulC(blockRow, kBlock), col = e.mulC(blockCol, kBlock);
-    int64_t channels = cast<MemRefType>(op.getX().getType()).getDimSize(1);
-    SmallVector<Value> zeros(kBlock * kBlock, e.cF32(0.0));
-    auto loop = scf::ForOp::create(
-        e.builder, e.loc, e.c64(0), e.c64(channels), e.c64(kChannels), zeros,
-        [&](OpBuilder &, Location loc, Value channel, ValueRange carried) {
-          int64_t bits = (llvm::PowerOf2Ceil(channels) - 1) & ~(kChannels - 1);
-          ThreadPart part{
-              LLVM::TruncOp::create(e.builder, loc, e.i32(), channel), bits};
-          SmallVector<Value> sums(carried);
-          addChannels(e, op, adaptor, row, col, part, sums);
-          scf::YieldOp::create(e.builder, loc, sums);
-        });
-    storeBlock(e, op, adaptor.getOut().front(), row, col, loop.getResults());
-  }
-
-  static void storeBlock(Emitter &e, ScoresOp op, Value out, Value row,
-                         Value col, ValueRange sums) {
-    SharedLayout layout(cast<MemRefType>(op.getOut().getType()));
-    ThreadPart rows{row, ~int64_t(1)}, cols{col, ~int64_t(1)};
-    SharedAddress lower(e, layout, out, rows, cols);
-    SharedAddress upper(e, layout, out, cols, rows);
-    Value zero = e.cF32(0.0);
-    // The mirrored block first: a diagonal block is its own mirror.
-    for (int64_t i = 0; i < kBlock; ++i)
-      e.storeWords(upper.at(i, 0), {e.c32(0), e.c32(0)}, Value());
-    for (int64_t i = 0; i < kBlock; ++i) {
-      SmallVector<Value> words;
-      for (int64_t j = 0; j < kBlock; ++j) {
-        // Keep i > j, or i >= j unless strict.
-        Value limit = e.addC(row, i + (op.getStrict() ? 0 : 1));
-        Value keep = e.lessThan(e.addC(col, j), limit);
-        words.push_back(
-            e.bitcast(e.select(keep, sums[i * kBlock + j], zero), e.i32()));
-      }
-      e.storeWords(lower.at(i, 0), words, Value());
-    }
-  }
 };
-
 } // namespace
 
 void mlir::gdn::populateScoresPatterns(const KernelLowering &kernel,

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BlockScores.h"
 #include "KernelLowering.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -93,6 +94,13 @@ LogicalResult KernelLowering::placeSharedMemory() {
     int64_t bytes = kernel.getWarps() * type.getDimSize(1) * sizeof(float);
     if (type.getDimSize(0) == 1 && kernel.getWarps() > 1)
       requests[nullptr].push_back({sum, bytes, 16, 0, end});
+  });
+  // The warps exchange decayed keys.
+  func.walk([&](ScoresOp scores) {
+    int64_t position = positions.lookup(scores);
+    requests[nullptr].push_back({scores,
+                                 ScoresScratch::getBytes(kernel.getWarps()), 16,
+                                 position, position + 1});
   });
   func.walk([&](RingOp ring) {
     int64_t stages = ring.getRing().getType().getStages();

@@ -37,11 +37,11 @@ LogicalResult mlir::gdn::tile_to_vector::lowerCumsum(Lowering &lowering,
   return success();
 }
 
-// sum_c x[i, c] y[j, c] exp(gate[i, c] - gate[j, c])
-static Value buildScore(Lowering &lowering, gdn_tile::ScoresOp op, Value i,
-                        Value j) {
+// acc[i, j] + sum_c x[i, c] k[j, c] 2^(sums[i + 1, c] - sums[j + 1, c])
+static void addScore(Lowering &lowering, gdn_tile::ScoresOp op, Value x,
+                     Value out, Value i, Value j) {
   ImplicitLocOpBuilder &b = lowering.b;
-  auto type = cast<MemRefType>(op.getX().getType());
+  auto type = cast<MemRefType>(op.getK().getType());
   int64_t width = getPieceWidth(type.getDimSize(1));
   auto pieceType = VectorType::get(width, b.getF32Type());
   auto load = [&](Value tile, Value row, Value c) {
@@ -50,38 +50,43 @@ static Value buildScore(Lowering &lowering, gdn_tile::ScoresOp op, Value i,
     return lowering.toF32(vector::LoadOp::create(
         b, VectorType::get(width, element), memref, ValueRange{row, c}));
   };
+  Value one = lowering.index(1);
+  Value sumsI = arith::AddIOp::create(b, i, one);
+  Value sumsJ = arith::AddIOp::create(b, j, one);
   Value sum = lowering.reduce(
       lowering.index(0), lowering.index(type.getDimSize(1)), width,
       lowering.splat(0.0, pieceType), [&](Value c, Value acc) -> Value {
-        Value difference = arith::SubFOp::create(b, load(op.getGate(), i, c),
-                                                 load(op.getGate(), j, c));
-        Value decay = math::ExpOp::create(b, difference);
-        Value product = arith::MulFOp::create(b, load(op.getX(), i, c),
-                                              load(op.getY(), j, c));
+        Value difference = arith::SubFOp::create(
+            b, load(op.getSums(), sumsI, c), load(op.getSums(), sumsJ, c));
+        Value decay = math::Exp2Op::create(b, difference);
+        Value product =
+            arith::MulFOp::create(b, load(x, i, c), load(op.getK(), j, c));
         return arith::AddFOp::create(b, acc,
                                      arith::MulFOp::create(b, product, decay));
       });
-  return vector::ReductionOp::create(b, vector::CombiningKind::ADD, sum);
+  Value total = vector::ReductionOp::create(b, vector::CombiningKind::ADD, sum);
+  Value acc = memref::LoadOp::create(b, out, ValueRange{i, j});
+  memref::StoreOp::create(b, arith::AddFOp::create(b, acc, total), out,
+                          ValueRange{i, j});
 }
 
 LogicalResult mlir::gdn::tile_to_vector::lowerScores(Lowering &lowering,
                                                      gdn_tile::ScoresOp op) {
   ImplicitLocOpBuilder &b = lowering.b;
-  Value out = lowering.get(op.getOut());
-  int64_t chunk = cast<MemRefType>(out.getType()).getDimSize(0);
-  Value zero = lowering.splat(0.0, b.getF32Type());
-  lowering.loop(chunk, 1, [&](Value i) {
-    Value end = i;
-    if (!op.getStrict())
-      end = arith::AddIOp::create(b, i, lowering.index(1));
-    lowering.loop(lowering.index(0), end, 1, [&](Value j) {
-      Value score = buildScore(lowering, op, i, j);
-      memref::StoreOp::create(b, score, out, ValueRange{i, j});
+  VectorType type = getFragmentType(op.getScores());
+  auto lower = [&](Value x, Value acc, Value result, bool strict) {
+    Value out = lowering.allocateFragment(type);
+    lowering.fill(out, acc);
+    lowering.loop(type.getDimSize(0), 1, [&](Value i) {
+      Value end = strict ? i : arith::AddIOp::create(b, i, lowering.index(1));
+      lowering.loop(lowering.index(0), end, 1,
+                    [&](Value j) { addScore(lowering, op, x, out, i, j); });
     });
-    lowering.loop(end, lowering.index(chunk), 1, [&](Value j) {
-      memref::StoreOp::create(b, zero, out, ValueRange{i, j});
-    });
-  });
+    lowering.setBuffer(result, out);
+  };
+  lower(op.getQ(), op.getAcc(), op.getScores(), /*strict=*/false);
+  if (op.getLeft())
+    lower(op.getLeft(), op.getStrictAcc(), op.getStrict(), /*strict=*/true);
   return success();
 }
 

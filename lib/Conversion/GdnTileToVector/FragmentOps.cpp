@@ -142,7 +142,7 @@ LogicalResult mlir::gdn::tile_to_vector::lowerSum(Lowering &lowering,
     return arith::AddFOp::create(b, sum,
                                  lowering.piece(op.getValue(), i, j, width));
   };
-  if (to.getDimSize(1) == 1) {
+  if (to.getDimSize(0) == from.getDimSize(0) && to.getDimSize(1) == 1) {
     lowering.loop(from.getDimSize(0), 1, [&](Value i) {
       Value sum =
           lowering.reduce(zeroIndex, columns, width, zero,

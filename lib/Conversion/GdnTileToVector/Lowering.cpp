@@ -259,6 +259,7 @@ LogicalResult Lowering::lowerOp(Operation *op) {
   }
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](gdn_tile::CopyInOp op) { return lowerCopyIn(*this, op); })
+      .Case([&](gdn_tile::CopySumsOp op) { return lowerCopySums(*this, op); })
       .Case([&](gdn_tile::CopyOutOp op) { return lowerCopyOut(*this, op); })
       .Case([&](gdn_tile::LoadOp op) { return lowerLoad(*this, op); })
       .Case([&](gdn_tile::StoreOp op) { return lowerStore(*this, op); })
@@ -268,6 +269,11 @@ LogicalResult Lowering::lowerOp(Operation *op) {
         setBuffer(op.getResult(), buffer(op.getValue()));
         return success();
       })
+      .Case([&](gdn_tile::DotOp op) { return lowerDot(*this, op); })
+      .Case([&](gdn_tile::OuterOp op) { return lowerOuter(*this, op); })
+      .Case([&](gdn_tile::TriSolveOp op) { return lowerTriSolve(*this, op); })
+      .Case(
+          [&](gdn_tile::AfterLoadsOp op) { return lowerAfterLoads(*this, op); })
       .Case([&](gdn_tile::SumOp op) { return lowerSum(*this, op); })
       .Case([&](gdn_tile::CumsumOp op) { return lowerCumsum(*this, op); })
       .Case([&](gdn_tile::ScoresOp op) { return lowerScores(*this, op); })

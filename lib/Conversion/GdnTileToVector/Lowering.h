@@ -148,6 +148,7 @@ LogicalResult lowerSum(Lowering &lowering, gdn_tile::SumOp op);
 
 // MemoryOps.cpp
 LogicalResult lowerCopyIn(Lowering &lowering, gdn_tile::CopyInOp op);
+LogicalResult lowerCopySums(Lowering &lowering, gdn_tile::CopySumsOp op);
 LogicalResult lowerCopyOut(Lowering &lowering, gdn_tile::CopyOutOp op);
 LogicalResult lowerLoad(Lowering &lowering, gdn_tile::LoadOp op);
 LogicalResult lowerStore(Lowering &lowering, gdn_tile::StoreOp op);
@@ -155,6 +156,12 @@ LogicalResult lowerStage(Lowering &lowering, gdn_tile::StageOp op);
 
 // MmaOp.cpp
 LogicalResult lowerMma(Lowering &lowering, gdn_tile::MmaOp op);
+
+// RegisterOps.cpp
+LogicalResult lowerDot(Lowering &lowering, gdn_tile::DotOp op);
+LogicalResult lowerOuter(Lowering &lowering, gdn_tile::OuterOp op);
+LogicalResult lowerTriSolve(Lowering &lowering, gdn_tile::TriSolveOp op);
+LogicalResult lowerAfterLoads(Lowering &lowering, gdn_tile::AfterLoadsOp op);
 
 // ChunkOps.cpp
 LogicalResult lowerCumsum(Lowering &lowering, gdn_tile::CumsumOp op);

@@ -7,6 +7,7 @@
 
 #include "Lowering.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -26,6 +27,39 @@ LogicalResult mlir::gdn::tile_to_vector::lowerCopyIn(Lowering &lowering,
   View to = wholeOf(lowering, lowering.get(op.getTile()));
   lowering.copy(from, to, cast<MemRefType>(op.getTile().getType()).getShape(),
                 lowering.get(op.getValid()), /*zeroFill=*/true);
+  return success();
+}
+
+// Copies behind the row of zeros, then sums in place.
+LogicalResult
+mlir::gdn::tile_to_vector::lowerCopySums(Lowering &lowering,
+                                         gdn_tile::CopySumsOp op) {
+  ImplicitLocOpBuilder &b = lowering.b;
+  Value tile = lowering.get(op.getTile());
+  auto type = cast<MemRefType>(tile.getType());
+  int64_t rows = type.getDimSize(0) - 1;
+  int64_t columns = op.getColumnsAttr().getInt();
+  Value zeroIndex = lowering.index(0), one = lowering.index(1);
+  View from{lowering.get(op.getSource()), lowering.get(op.getIndices()),
+            llvm::to_vector(op.getDims())};
+  lowering.copy(from, {tile, {one, zeroIndex}, {0, 1}}, {rows, columns},
+                lowering.get(op.getValid()), /*zeroFill=*/true);
+  auto f32 = b.getF32Type();
+  Value least = lowering.splat(op.getLeast().convertToDouble(), f32);
+  Value factor = lowering.splat(op.getFactor().convertToDouble(), f32);
+  lowering.loop(columns, 1, [&](Value c) {
+    Value zero = lowering.splat(0.0, f32);
+    memref::StoreOp::create(b, zero, tile, ValueRange{zeroIndex, c});
+    lowering.loop(rows, 1, [&](Value i) {
+      Value next = arith::AddIOp::create(b, i, one);
+      Value before = memref::LoadOp::create(b, tile, ValueRange{i, c});
+      Value value = memref::LoadOp::create(b, tile, ValueRange{next, c});
+      Value kept = arith::MaximumFOp::create(b, value, least);
+      Value sum = arith::AddFOp::create(b, before,
+                                        arith::MulFOp::create(b, kept, factor));
+      memref::StoreOp::create(b, sum, tile, ValueRange{next, c});
+    });
+  });
   return success();
 }
 

@@ -5,86 +5,326 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// With a gate per key channel the decay stands inside the products, so the
-// scores are gated sums, T = A o beta_j, and the decayed copies of q and k that
-// the scan needs are written too.
+// One block per slot and value head. With a gate per key channel the decay
+// stands inside the products, so the scores are gated sums, T = A o beta_j, and
+// the decayed copies of q and k that the scan needs are written too:
+//
+//   P_ij = scale sum_c q_ic k_jc exp(G_ic - G_jc)                    i >= j
+//   A    = (I + beta_i sum_c left_ic k_jc exp(G_ic - G_jc))^-1       i > j
+//   scale exp(G) o Q;  exp(G) o left;  exp(G_C - G) o K;  exp(G_C)
+//
+// left is k, or erase o k. The channels are walked in pieces, with P and what
+// is inverted for A as accumulators: all the rest of the work on a channel
+// stays in shared memory.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PrepareKernel.h"
+#include "WarpInverse.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace mlir::gdn;
 
 namespace {
 
-class ChannelPrepareKernel : public PrepareKernel {
+class ChannelPrepareKernel {
 public:
-  using PrepareKernel::PrepareKernel;
+  ChannelPrepareKernel(RecurrencePlan &plan);
+
+  void build();
 
 private:
-  void allocateTiles() override;
-  void buildHead(Value head) override;
-  void sumGates();
-  void writeDecayedCopies(Value head);
+  /// Channels of a piece, all of one size.
+  static int64_t getPieceSize(int64_t channels, int64_t most);
+
+  void addArguments();
+  void allocateTiles();
+  void buildChunk();
+  SmallVector<Value> buildPieces();
+  void buildPiece(SmallVectorImpl<Value> &accs);
+  void copyPiece();
+  SmallVector<Value> addScores(ValueRange accs);
+  void writeDecayedCopies();
+  Value columnsOf(Value tile, int64_t first);
+  void writeKeys(Value tile, Value workspace,
+                 function_ref<Value(int64_t first)> values);
+  void writeTile(Value fragment, Value workspace, ArrayRef<Value> position);
+  void writeScores(Value products);
+  void writeInverse(Value products);
+  void writeExactInverse(Value products);
+
+  Access rowsOf(Value memref, Value head) {
+    return {memref, {row, head, channel}, {0, 2}, {rows, channelsLeft}};
+  }
+
+  RecurrencePlan &plan;
+  int64_t c, piece;
+  Shape2 slice;
+  KernelBuilder k;
+  SequenceMap sequences;
+  // Arguments.
+  Value q, key, gate, beta, erase, inverse, scores, decayedQ, decayedK, restK,
+      decay;
+  // Shared tiles.
+  Value qTile, kTile, leftTile, sums, betaTile;
+  // The chunk, and the piece of its channels.
+  Value slot, head, row, rows, channel, channelsLeft;
 };
 
 } // namespace
 
+ChannelPrepareKernel::ChannelPrepareKernel(RecurrencePlan &plan)
+    : plan(plan), c(plan.chunk),
+      piece(getPieceSize(plan.keyPad, plan.type.isF32() ? 64 : 128)),
+      slice{plan.chunk, getPieceSize(piece, 32)},
+      k(plan.op, "prepare",
+        gdn_tile::KernelAttr::get(plan.op.getContext(), plan.chunk / 16,
+                                  gdn_tile::FragmentLayoutKind::Accumulator, 0,
+                                  4, /*blocksPerSM=*/3)),
+      sequences(k, plan.getSequences()) {}
+
+int64_t ChannelPrepareKernel::getPieceSize(int64_t channels, int64_t most) {
+  for (int64_t size = most; size > 16; size -= 16)
+    if (channels % size == 0)
+      return size;
+  return 16;
+}
+
+void ChannelPrepareKernel::addArguments() {
+  q = k.argument(plan.q);
+  key = k.argument(plan.k);
+  gate = k.argument(plan.gate);
+  beta = k.argument(plan.beta);
+  erase = k.argument(plan.erase);
+  inverse = k.argument(plan.inverse);
+  scores = k.argument(plan.scores);
+  decayedQ = k.argument(plan.decayedQ);
+  decayedK = k.argument(plan.decayedK);
+  restK = k.argument(plan.restK);
+  decay = k.argument(plan.decay);
+}
+
 void ChannelPrepareKernel::allocateTiles() {
-  PrepareKernel::allocateTiles();
-  gateTile = k.tile({c, kp}, k.getF32Type());
+  qTile = k.tile({c, piece}, plan.type);
+  kTile = k.tile({c, piece}, plan.type);
+  leftTile = erase ? k.tile({c, piece}, plan.type) : kTile;
+  // A row of 32 bytes more or less than a multiple of 64: in panels of 32 bytes
+  // the warps find the rows of a fragment in different banks.
+  sums = k.tile({c + 1, piece + 8}, k.getF32Type());
+  if (plan.isDelta)
+    betaTile = k.tile({c}, k.getF32Type());
 }
 
-// The summed gates of the chunk in natural units, as gdn_tile.scores takes
-// them. Rows behind the end hold 0 and repeat the last sum.
-void ChannelPrepareKernel::sumGates() {
-  Value raw = k.load(whole(k, gateTile), {c, kp});
-  k.store(k.fmax(raw, k.constant(kMinGate)), whole(k, gateTile));
-  gdn_tile::CumsumOp::create(k, gateTile);
-}
-
-// The decayed copies of q and k, and the chunk's decay.
-void ChannelPrepareKernel::writeDecayedCopies(Value head) {
-  Type f32 = k.getF32Type();
-  Value zero = k.index(0);
-  auto exp = [&](Value x) { return k.exp2(k.fmul(x, k.constant(kLog2E))); };
-  Value keys = k.load(whole(k, kTile), {c, kp});
-  Value sums = k.load(whole(k, gateTile), {c, kp});
-  Value last = k.load({gateTile, {k.index(c - 1), zero}, {1}, {}}, {1, kp});
-  k.store(exp(last), {decay, {slot, head, zero}, {2}, {k.index(plan.keySize)}});
-  writeKeys(k.fmul(k.convert(keys, f32), exp(k.fsub(last, sums))), restK, head);
-  Value grown = exp(sums);
-  Value queries = k.loadF32(whole(k, qTile), {c, kp});
-  queries = k.fmul(queries, k.constant(plan.op.getScaleValue()));
-  writeKeys(k.fmul(queries, grown), decayedQ, head);
-  if (!plan.isDelta)
+void ChannelPrepareKernel::copyPiece() {
+  Value keyHead = k.div(head, k.index(plan.group));
+  k.copyIn(rowsOf(key, keyHead), kTile);
+  k.copyIn(rowsOf(q, keyHead), qTile);
+  Access gates = rowsOf(gate, head);
+  gdn_tile::CopySumsOp::create(k, gates.memref, gates.indices, gates.dims,
+                               gates.valid, sums, piece,
+                               llvm::APFloat(PrepareKernel::kMinGate),
+                               llvm::APFloat(PrepareKernel::kLog2E));
+  if (!erase)
     return;
-  Value left = erase ? erasedKeys(keys) : keys;
-  writeKeys(k.fmul(k.convert(left, f32), grown), decayedK, head);
+  Value factor = k.loadF32(rowsOf(erase, head), {c, piece});
+  Value keys = k.loadF32(whole(k, kTile), {c, piece});
+  k.store(k.convert(k.fmul(keys, factor), plan.type), whole(k, leftTile));
 }
 
-void ChannelPrepareKernel::buildHead(Value head) {
-  sumGates();
-  writeDecayedCopies(head);
-  gdn_tile::ScoresOp::create(k, qTile, kTile, gateTile, matrix,
-                             /*strict=*/false);
-  Value products = k.load(whole(k, matrix), {c, c});
-  products = k.fmul(products, k.constant(plan.op.getScaleValue()));
-  writeTile(k.convert(products, plan.type), scores, {slot, head});
-  if (!plan.isDelta)
-    return;
-  Value leftTile = kTile;
-  if (erase) {
-    k.store(erasedKeys(k.load(whole(k, kTile), {c, kp})), whole(k, keyStaged));
-    leftTile = keyStaged;
+SmallVector<Value> ChannelPrepareKernel::addScores(ValueRange accs) {
+  Value left, strictAcc;
+  Type fragment = accs[0].getType(), strictType;
+  if (plan.isDelta) {
+    left = leftTile;
+    strictAcc = accs[1];
+    strictType = fragment;
   }
-  gdn_tile::ScoresOp::create(k, leftTile, kTile, gateTile, matrix,
-                             /*strict=*/true);
-  invert(k.load(whole(k, matrix), {c, c}));
-  writeInverse(head, beta ? k.load(whole(k, betaTile), {1, c}) : Value());
+  auto op = gdn_tile::ScoresOp::create(k, fragment, strictType, qTile, kTile,
+                                       sums, accs[0], left, strictAcc);
+  return SmallVector<Value>(op.getResults());
+}
+
+// Columns of a tile from a constant one on, f32 or as they are stored.
+Value ChannelPrepareKernel::columnsOf(Value tile, int64_t first) {
+  return k.load({tile, {k.index(0), k.index(first)}, {0, 1}, {}}, slice);
+}
+
+// Writes tile = values(columns), a slice of columns after the other: as few
+// registers as possible, and one barrier.
+void ChannelPrepareKernel::writeKeys(
+    Value tile, Value workspace, function_ref<Value(int64_t first)> values) {
+  for (int64_t first = 0; first < piece; first += slice.cols)
+    k.store(k.convert(values(first), plan.type),
+            {tile, {k.index(0), k.index(first)}, {0, 1}, {}});
+  k.copyOut(tile, {workspace,
+                   {slot, head, k.index(0), channel},
+                   {2, 3},
+                   {k.index(c), channelsLeft}});
+}
+
+// The copies take the places of what they are made of, that of k to the end of
+// the chunk the one of q, once its copy is written.
+void ChannelPrepareKernel::writeDecayedCopies() {
+  Value zero = k.index(0);
+  Value last = k.load({sums, {k.index(c), zero}, {1}, {}}, {1, piece});
+  k.store(k.exp2(last), {decay, {slot, head, channel}, {2}, {channelsLeft}});
+  auto sumsTo = [&](int64_t first) {
+    return k.load({sums, {k.index(1), k.index(first)}, {0, 1}, {}}, slice);
+  };
+  auto loadAll = [&](Value tile) {
+    SmallVector<Value> slices;
+    for (int64_t first = 0; first < piece; first += slice.cols)
+      slices.push_back(columnsOf(tile, first));
+    return slices;
+  };
+  auto extend = [&](ArrayRef<Value> slices, int64_t first) {
+    return k.convert(slices[first / slice.cols], k.getF32Type());
+  };
+  SmallVector<Value> queries = loadAll(qTile);
+  writeKeys(qTile, decayedQ, [&](int64_t first) {
+    Value scaled =
+        k.fmul(extend(queries, first), k.constant(plan.op.getScaleValue()));
+    return k.fmul(scaled, k.exp2(sumsTo(first)));
+  });
+  SmallVector<Value> keys = loadAll(kTile);
+  SmallVector<Value> left;
+  if (plan.isDelta)
+    left = erase ? loadAll(leftTile) : keys;
+  writeKeys(qTile, restK, [&](int64_t first) {
+    Value end =
+        k.load({sums, {k.index(c), k.index(first)}, {1}, {}}, {1, slice.cols});
+    return k.fmul(extend(keys, first), k.exp2(k.fsub(end, sumsTo(first))));
+  });
+  if (plan.isDelta)
+    writeKeys(leftTile, decayedK, [&](int64_t first) {
+      return k.fmul(extend(left, first), k.exp2(sumsTo(first)));
+    });
+}
+
+// Through shared memory: a fragment's own rows of 16 bytes would write half
+// sectors.
+void ChannelPrepareKernel::writeTile(Value fragment, Value workspace,
+                                     ArrayRef<Value> position) {
+  Value staged = k.tile({c, c}, plan.type);
+  k.store(fragment, whole(k, staged));
+  SmallVector<Value> indices(position);
+  int64_t rank = position.size();
+  indices.append({k.index(0), k.index(0)});
+  k.copyOut(staged, {workspace, indices, {rank, rank + 1}, {}});
+  k.free(staged);
+}
+
+void ChannelPrepareKernel::writeScores(Value products) {
+  Value scaled = k.fmul(products, k.constant(plan.op.getScaleValue()));
+  writeTile(k.convert(scaled, plan.type), scores, {slot, head});
+}
+
+// T of what is strictly lower triangular.
+void ChannelPrepareKernel::writeInverse(Value products) {
+  for (Value tile : {qTile, kTile, sums})
+    k.free(tile);
+  if (leftTile != kTile)
+    k.free(leftTile);
+  if (plan.type.isF32())
+    return writeExactInverse(products);
+  Value matrix = k.tile({c, c + WarpInverse::kProductPad}, k.getF32Type());
+  k.store(products, {matrix, {k.index(0), k.index(0)}, {0, 1}, {}});
+  auto warps = gdn_tile::EachWarpOp::create(k, k.index(1));
+  OpBuilder::InsertionGuard guard(k);
+  k.setInsertionPointToStart(&warps.getBody().front());
+  WarpInverse result(k, c, matrix, betaTile);
+  WarpRow blocks(k, c, plan.type, plan.inverseParts);
+  for (int64_t i = 0; i < c / WarpInverse::kBlock; ++i) {
+    result.substitute(i);
+    for (int64_t j = 0; j <= i; ++j)
+      blocks.store(result.at(j, i), j);
+    blocks.copyOut(i, inverse, [&](int64_t part) -> SmallVector<Value> {
+      return {slot, head, k.index(part)};
+    });
+  }
+}
+
+void ChannelPrepareKernel::writeExactInverse(Value products) {
+  Value matrix = k.tile({c, c}, k.getF32Type());
+  Value rowFactor = k.load(whole(k, betaTile), {c, 1});
+  k.store(k.fmul(products, rowFactor), whole(k, matrix));
+  gdn_tile::TriInverseOp::create(k, matrix, /*exact=*/true);
+  Value columnFactor = k.load(whole(k, betaTile), {1, c});
+  Value result = k.fmul(k.load(whole(k, matrix), {c, c}), columnFactor);
+  writeTile(result, inverse, {slot, head, k.index(0)});
+}
+
+// With all channels in one piece the accumulator of P ends before the copies
+// begin: it would take the registers of another block on the SM.
+void ChannelPrepareKernel::buildPiece(SmallVectorImpl<Value> &accs) {
+  bool isOnly = piece == plan.keyPad;
+  channelsLeft = plan.keySize % piece == 0
+                     ? k.index(piece)
+                     : k.sub(k.index(plan.keySize), channel);
+  copyPiece();
+  accs = addScores(accs);
+  if (isOnly)
+    writeScores(accs[0]);
+  writeDecayedCopies();
+}
+
+SmallVector<Value> ChannelPrepareKernel::buildPieces() {
+  auto fragment = VectorType::get({c, c}, k.getF32Type());
+  Value zero = arith::ConstantOp::create(
+      k, DenseElementsAttr::get(fragment, k.getF32FloatAttr(0.0).getValue()));
+  SmallVector<Value> accs(plan.isDelta ? 2 : 1, zero);
+  if (piece == plan.keyPad) {
+    channel = k.index(0);
+    buildPiece(accs);
+    return accs;
+  }
+  auto loop = scf::ForOp::create(k, k.index(0), k.index(plan.keyPad),
+                                 k.index(piece), accs);
+  {
+    OpBuilder::InsertionGuard guard(k);
+    k.setInsertionPointToStart(loop.getBody());
+    channel = loop.getInductionVar();
+    accs.assign(loop.getRegionIterArgs().begin(),
+                loop.getRegionIterArgs().end());
+    buildPiece(accs);
+    scf::YieldOp::create(k, accs);
+  }
+  writeScores(loop.getResult(0));
+  return SmallVector<Value>(loop.getResults());
+}
+
+void ChannelPrepareKernel::buildChunk() {
+  allocateTiles();
+  if (beta)
+    k.copyIn({beta, {row, head}, {0}, {rows}}, betaTile);
+  else if (plan.isDelta) // erase has taken its place
+    k.store(k.broadcast(k.constant(1.0), {1, c}), whole(k, betaTile));
+  SmallVector<Value> products = buildPieces();
+  if (plan.isDelta)
+    writeInverse(products[1]);
+}
+
+void ChannelPrepareKernel::build() {
+  addArguments();
+  slot = k.div(k.blockId(), k.index(plan.valueHeads));
+  head = k.rem(k.blockId(), k.index(plan.valueHeads));
+  Chunk chunk = sequences.chunkAt(slot);
+  row = chunk.row;
+  rows = k.min(chunk.left, k.index(plan.chunk));
+  // Slots between packed sequences may hold nothing.
+  auto guarded = scf::IfOp::create(k, k.less(k.index(0), chunk.left));
+  {
+    OpBuilder::InsertionGuard guard(k);
+    k.setInsertionPointToStart(guarded.thenBlock());
+    buildChunk();
+  }
+  ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
+  Value heads = arith::ConstantIndexOp::create(host, plan.valueHeads);
+  k.launch(host.createOrFold<arith::MulIOp>(plan.slots, heads));
 }
 
 void mlir::gdn::buildChannelPrepareKernel(RecurrencePlan &plan) {
-  ChannelPrepareKernel(plan, /*blocksPerSM=*/0).build();
+  ChannelPrepareKernel(plan).build();
 }

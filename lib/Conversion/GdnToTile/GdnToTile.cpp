@@ -37,14 +37,17 @@ LogicalResult convertRecurrence(RecurrenceOp op, StateStart start) {
   switch (op.getSchedule()->getPhases()) {
   case Phases::Fused:
     return op.emitOpError("has no tile form with phases = fused; the phases of "
-                          "tile programs are split and step");
+                          "tile programs are split, segmented and step");
   case Phases::Step:
     return buildStepKernel(*plan);
   case Phases::Split:
+  case Phases::Segmented:
     // One warp per 16 rows of the state, at most 16 warps in a block.
     if (plan->valueBlock % 16 != 0 || plan->valueBlock > 256)
-      return op.emitOpError("split phases need a value_block that is a "
-                            "multiple of 16 and at most 256, but it is ")
+      return op.emitOpError()
+             << stringifyPhases(op.getSchedule()->getPhases())
+             << " phases need a value_block that is a multiple of 16 and at "
+                "most 256, but it is "
              << plan->valueBlock;
     if (plan->every % plan->chunk != 0)
       return op.emitOpError("stores a checkpoint every ")
@@ -52,6 +55,8 @@ LogicalResult convertRecurrence(RecurrenceOp op, StateStart start) {
              << plan->chunk;
     allocateWorkspaces(*plan);
     buildPrepareKernel(*plan);
+    if (plan->chunksOfSegment)
+      buildSegmentKernels(*plan);
     buildScanKernel(*plan);
     return success();
   }

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -35,6 +36,12 @@ Value KernelBuilder::argument(Value value) {
     return value;
   operands.push_back(value);
   return kernel.getBody().front().addArgument(value.getType(), getLoc());
+}
+
+Value KernelBuilder::sizeArgument(Value size) {
+  if (std::optional<int64_t> known = getConstantIntValue(size))
+    return index(*known);
+  return argument(size);
 }
 
 void KernelBuilder::launch(Value grid) {
@@ -79,8 +86,17 @@ Value KernelBuilder::ceilDiv(Value a, Value b) {
 Value KernelBuilder::min(Value a, Value b) {
   return createOrFold<arith::MinSIOp>(a, b);
 }
+Value KernelBuilder::max(Value a, Value b) {
+  return createOrFold<arith::MaxSIOp>(a, b);
+}
 Value KernelBuilder::less(Value a, Value b) {
   return createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt, a, b);
+}
+Value KernelBuilder::equal(Value a, Value b) {
+  return createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq, a, b);
+}
+Value KernelBuilder::onlyIf(Value condition, Value value) {
+  return createOrFold<arith::SelectOp>(condition, value, index(0));
 }
 
 Value KernelBuilder::loadIndex(Value memref, Value position) {
@@ -126,20 +142,20 @@ void KernelBuilder::copyOut(Value tile, const Access &to) {
                               to.valid);
 }
 
-Value KernelBuilder::load(const Access &from, Shape2 shape) {
+Value KernelBuilder::load(const Access &from, Shape2 shape, bool streaming) {
   Type element = cast<MemRefType>(from.memref.getType()).getElementType();
   return gdn_tile::LoadOp::create(
       *this, VectorType::get({shape.rows, shape.cols}, element), from.memref,
-      from.indices, from.dims, from.valid);
+      from.indices, from.dims, from.valid, streaming);
 }
 
 Value KernelBuilder::loadF32(const Access &from, Shape2 shape) {
   return convert(load(from, shape), getF32Type());
 }
 
-void KernelBuilder::store(Value fragment, const Access &to) {
+void KernelBuilder::store(Value fragment, const Access &to, bool streaming) {
   gdn_tile::StoreOp::create(*this, fragment, to.memref, to.indices, to.dims,
-                            to.valid);
+                            to.valid, streaming);
 }
 
 Value KernelBuilder::mma(Value a, Value b, Value acc, bool transposeB) {
@@ -165,6 +181,30 @@ Value KernelBuilder::sum(Value fragment, Shape2 shape) {
 Value KernelBuilder::zero(Shape2 shape, Type elementType) {
   auto type = VectorType::get({shape.rows, shape.cols}, elementType);
   return arith::ConstantOp::create(*this, cast<TypedAttr>(getZeroAttr(type)));
+}
+
+SmallVector<Value> KernelBuilder::dot(Value a, ValueRange rights) {
+  int64_t rows = cast<VectorType>(a.getType()).getDimSize(0);
+  SmallVector<Type> types;
+  for (Value right : rights)
+    types.push_back(VectorType::get(
+        {rows, cast<VectorType>(right.getType()).getDimSize(0)}, getF32Type()));
+  auto op = gdn_tile::DotOp::create(*this, types, a, rights);
+  return llvm::to_vector_of<Value>(op.getResults());
+}
+
+Value KernelBuilder::outer(Value a, Value b, Value acc, bool exact) {
+  return gdn_tile::OuterOp::create(*this, a, b, acc, exact);
+}
+
+Value KernelBuilder::triSolve(Value l, Value rhs, int64_t count) {
+  return gdn_tile::TriSolveOp::create(*this, l, rhs, count);
+}
+
+std::pair<Value, Value> KernelBuilder::afterLoads(Value a, Value b) {
+  auto op = gdn_tile::AfterLoadsOp::create(
+      *this, TypeRange{a.getType(), b.getType()}, ValueRange{a, b});
+  return {op.getResult(0), op.getResult(1)};
 }
 
 Value KernelBuilder::iota(Shape2 shape) {
@@ -250,6 +290,16 @@ Value KernelBuilder::select(Value condition, Value a, Value b) {
 Value KernelBuilder::compare(arith::CmpIPredicate predicate, Value a, Value b) {
   std::tie(a, b) = unify(a, b);
   return arith::CmpIOp::create(*this, predicate, a, b);
+}
+
+Value KernelBuilder::both(Value a, Value b) {
+  std::tie(a, b) = unify(a, b);
+  return arith::AndIOp::create(*this, a, b);
+}
+
+Value KernelBuilder::integer(int64_t value) {
+  return arith::ConstantOp::create(
+      *this, getI32IntegerAttr(static_cast<int32_t>(value)));
 }
 
 Value KernelBuilder::convert(Value value, Type type) {

@@ -42,9 +42,14 @@ public:
   /// Adds a kernel argument that is `value` of the host at the launch. Null for
   /// null: an operand that the op does not have.
   Value argument(Value value);
+  /// The same for a size of the host; a constant where it is known.
+  Value sizeArgument(Value size);
 
   /// Ends the kernel and launches it in front of the op on `grid` blocks.
   void launch(Value grid);
+
+  /// Host code in front of the op.
+  OpBuilder &getHost() { return host; }
 
   Value blockId();
 
@@ -57,7 +62,11 @@ public:
   Value rem(Value a, Value b);
   Value ceilDiv(Value a, Value b);
   Value min(Value a, Value b);
+  Value max(Value a, Value b);
   Value less(Value a, Value b);
+  Value equal(Value a, Value b);
+  /// `value` where the condition holds, else 0: a bound that admits nothing.
+  Value onlyIf(Value condition, Value value);
   /// One element of a memref of integers, as an index.
   Value loadIndex(Value memref, Value position);
 
@@ -72,15 +81,22 @@ public:
   void copyOut(Value tile, const Access &to);
 
   /// \name Fragments
-  Value load(const Access &from, Shape2 shape);
+  Value load(const Access &from, Shape2 shape, bool streaming = false);
   /// As `load`, extended to f32.
   Value loadF32(const Access &from, Shape2 shape);
-  void store(Value fragment, const Access &to);
+  void store(Value fragment, const Access &to, bool streaming = false);
   Value mma(Value a, Value b, Value acc, bool transposeB);
   /// a b^T + acc in one warp, of operands in two bfloat16 parts.
   Value warpMma(Value a, Value b, Value acc);
   Value sum(Value fragment, Shape2 shape);
   Value zero(Shape2 shape, Type elementType);
+  /// a b^T for each of `rights`, in registers.
+  SmallVector<Value> dot(Value a, ValueRange rights);
+  /// acc + a b, in registers.
+  Value outer(Value a, Value b, Value acc, bool exact);
+  Value triSolve(Value l, Value rhs, int64_t count);
+  /// Both behind all loads so far.
+  std::pair<Value, Value> afterLoads(Value a, Value b);
   Value iota(Shape2 shape);
 
   /// \name Elementwise, on scalars and fragments of f32
@@ -94,6 +110,10 @@ public:
   Value fma(Value a, Value b, Value c);
   Value select(Value condition, Value a, Value b);
   Value compare(arith::CmpIPredicate predicate, Value a, Value b);
+  /// Conjunction of conditions.
+  Value both(Value a, Value b);
+  /// An i32 to compare numbers of rows and columns with.
+  Value integer(int64_t value);
   /// Rounds to `type`, or extends to f32; the value itself if nothing changes.
   Value convert(Value value, Type type);
   Value broadcast(Value value, Shape2 shape);

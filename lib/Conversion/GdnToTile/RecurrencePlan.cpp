@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -56,6 +57,10 @@ FailureOr<RecurrencePlan> mlir::gdn::planRecurrence(RecurrenceOp op) {
   plan.chunk = schedule.getChunk();
   plan.valueBlock = schedule.getValueBlock();
   plan.stages = schedule.getStages();
+  plan.segments = schedule.getSegments();
+  plan.segmentChunks = schedule.getSegmentChunks();
+  plan.warps = schedule.getWarps();
+  plan.streaming = schedule.getStreaming();
   plan.keyHeads = op.getNumKeyHeads();
   plan.valueHeads = op.getNumValueHeads();
   plan.group = op.getGroupSize();
@@ -109,4 +114,21 @@ void mlir::gdn::allocateWorkspaces(RecurrencePlan &plan) {
   }
   if (plan.isDelta && (plan.gateKind == GateKind::Channel || plan.hasErase))
     plan.decayedK = allocate({c, plan.keySize}, plan.type);
+  if (plan.segments == 0)
+    return;
+  Value least = arith::ConstantIndexOp::create(b, plan.segmentChunks);
+  Value segments = arith::ConstantIndexOp::create(b, plan.segments);
+  Value share = b.createOrFold<arith::CeilDivUIOp>(plan.slots, segments);
+  plan.chunksOfSegment = b.createOrFold<arith::MaxUIOp>(least, share);
+  // Known to be one segment each: split.
+  if (isConstantIntValue(plan.getSegments().boundariesOfEach(b), 0)) {
+    plan.chunksOfSegment = Value();
+    return;
+  }
+  plan.boundaryStates = memref::AllocOp::create(
+      b,
+      MemRefType::get({ShapedType::kDynamic, 2, plan.valueHeads,
+                       std::max(plan.valueSize, plan.keySize), plan.keySize},
+                      b.getF32Type()),
+      ValueRange{plan.getSegments().countBoundaries(b)});
 }

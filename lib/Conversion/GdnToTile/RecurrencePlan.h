@@ -9,7 +9,7 @@
 #define GDN_LIB_CONVERSION_GDNTOTILE_RECURRENCEPLAN_H
 
 #include "KernelBuilder.h"
-#include "Sequences.h"
+#include "Segments.h"
 #include "gdn/Dialect/Gdn/IR/Gdn.h"
 
 namespace mlir::gdn {
@@ -35,7 +35,8 @@ struct RecurrencePlan {
   RecurrenceOp op;
   GateKind gateKind;
   bool isDelta, hasErase, isKFirst;
-  int64_t chunk, valueBlock, stages;
+  int64_t chunk, valueBlock, stages, segments, segmentChunks, warps;
+  bool streaming;
   int64_t keyHeads, valueHeads, group;
   /// Key and value channels; keyPad is the former rounded up to 16.
   int64_t keySize, valueSize, keyPad;
@@ -63,11 +64,22 @@ struct RecurrencePlan {
   Value decayedQ, decayedK, restK, decay;
   /// Number of slots.
   Value slots;
+  /// With segmented phases, the chunks of a segment and what is known at the
+  /// boundaries [boundaries, 2, Hv, max(V, K), K], f32. At [b, 0]: the state
+  /// there; before the combine kernel, that of a segment that starts from zero.
+  /// At [b, 1]: the transition matrix of the segment in front, transposed; of
+  /// the first segment, which needs none, a copy of the initial state, since
+  /// the last segment may overwrite it before the first one has read it.
+  Value chunksOfSegment, boundaryStates;
 
   /// The op's `slots`, the pool's entry of each sequence, are `entries` here:
   /// slots are those of chunks.
   SequencesOf getSequences() const {
     return {offsets, length, sequences, chunk, every};
+  }
+  SegmentsOf getSegments() const { return {getSequences(), chunksOfSegment}; }
+  int64_t getValueBlocks() const {
+    return (valueSize + valueBlock - 1) / valueBlock;
   }
 };
 
@@ -79,11 +91,13 @@ StateStart takeStateStart(RecurrenceOp op);
 /// has no tile form.
 FailureOr<RecurrencePlan> planRecurrence(RecurrenceOp op);
 
-/// The workspaces of the split phases.
+/// The workspaces of the split and the segmented phases.
 void allocateWorkspaces(RecurrencePlan &plan);
 
 void buildPrepareKernel(RecurrencePlan &plan);
 void buildScanKernel(RecurrencePlan &plan);
+/// What the scan of segmented phases starts from: the states at the boundaries.
+void buildSegmentKernels(RecurrencePlan &plan);
 /// An error at the op if the state of a block does not fit the registers.
 LogicalResult buildStepKernel(RecurrencePlan &plan);
 

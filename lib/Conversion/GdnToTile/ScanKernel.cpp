@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One block per sequence, value head and block of value channels. The state
-// stays in registers, transposed (rows = value channels), so that it and what
-// follows from it are always the left operand of a product:
+// One block per sequence or segment, value head and block of value channels.
+// The state stays in registers, transposed (rows = value channels), so that it
+// and what follows from it are always the left operand of a product:
 //
 //   W^T = V^T - exp(G) o (S K^T);  U^T = W^T T^T
 //   O^T = scale exp(G) o (S Q^T) + U^T P^T
@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RecurrencePlan.h"
+#include "StateScan.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -23,72 +23,55 @@
 using namespace mlir;
 using namespace mlir::gdn;
 
-namespace {
+StateScan::StateScan(RecurrencePlan &plan, StringRef name, bool hasOutput)
+    : plan(plan), hasOutput(hasOutput), c(plan.chunk), kp(plan.keyPad),
+      vb(plan.valueBlock),
+      k(plan.op, name,
+        gdn_tile::KernelAttr::get(plan.op.getContext(), plan.valueBlock / 16,
+                                  gdn_tile::FragmentLayoutKind::Accumulator, 0,
+                                  4, /*blocksPerSM=*/0)),
+      segments(k, plan.getSegments()) {}
 
-class ScanKernel {
-public:
-  ScanKernel(RecurrencePlan &plan)
-      : plan(plan), c(plan.chunk), kp(plan.keyPad), vb(plan.valueBlock),
-        k(plan.op, "scan",
-          gdn_tile::KernelAttr::get(plan.op.getContext(), plan.valueBlock / 16,
-                                    gdn_tile::FragmentLayoutKind::Accumulator,
-                                    0, 4, /*blocksPerSM=*/0)),
-        sequences(k, plan.getSequences()) {}
+Value StateScan::splitBlockId(int64_t rowBlocks) {
+  Value blockOfHead = k.rem(k.blockId(), k.index(rowBlocks));
+  Value rest = k.div(k.blockId(), k.index(rowBlocks));
+  head = k.rem(rest, k.index(plan.valueHeads));
+  keyHead = k.div(head, k.index(plan.group));
+  firstValue = k.mul(blockOfHead, k.index(vb));
+  valuesLeft = k.sub(k.index(plan.valueSize), firstValue);
+  return k.div(rest, k.index(plan.valueHeads));
+}
 
-  void build();
-
-private:
-  void addArguments();
-  void allocateTiles();
-  void copyTiles();
-  Value buildChunk(Value state);
-  Value newValues(Value stateOperand, Value grown);
-  Access stateAccess(Value memref);
-  void storeState(Value value, const Access &access);
-  void keepState(Value value, const Sequence &sequence, Value start);
-  void storeZeros(const Sequence &sequence, Value chunks);
-
-  RecurrencePlan &plan;
-  int64_t c, kp, vb;
-  KernelBuilder k;
-  SequenceMap sequences;
-  // Arguments.
-  Value q, key, v, write, inverse, scores, gates, decayedQ, decayedK, restK,
-      decay, out, entries, state, start, checkpoints;
-  // Shared tiles.
-  Value qTile, kTile, restTile, vTile, writeTile, scoreTile, gateTile, outTile;
-  SmallVector<Value> inverseTiles;
-  // The block and the chunk.
-  Value n, head, keyHead, firstValue, valuesLeft;
-  StateEntry entry;
-  Value slot, row, rows;
-};
-
-} // namespace
-
-void ScanKernel::addArguments() {
-  if (plan.gateKind != GateKind::Channel) {
+void StateScan::addArguments() {
+  bool hasCopies = plan.gateKind == GateKind::Channel;
+  if (hasOutput && !hasCopies)
     q = k.argument(plan.q);
+  if (!hasCopies)
     key = k.argument(plan.k);
-  }
   v = k.argument(plan.v);
   write = k.argument(plan.write);
   inverse = k.argument(plan.inverse);
-  scores = k.argument(plan.scores);
+  if (hasOutput)
+    scores = k.argument(plan.scores);
   gates = k.argument(plan.gates);
-  decayedQ = k.argument(plan.decayedQ);
+  if (hasOutput)
+    decayedQ = k.argument(plan.decayedQ);
   decayedK = k.argument(plan.decayedK);
   restK = k.argument(plan.restK);
   decay = k.argument(plan.decay);
-  out = k.argument(plan.out);
+  if (hasOutput)
+    out = k.argument(plan.out);
   entries = k.argument(plan.entries);
   state = k.argument(plan.state);
   start = plan.start.source ? k.argument(plan.start.source) : state;
-  checkpoints = k.argument(plan.checkpoints);
+  if (hasOutput)
+    checkpoints = k.argument(plan.checkpoints);
+  boundaryStates = k.argument(plan.boundaryStates);
 }
 
-void ScanKernel::allocateTiles() {
-  qTile = k.tile({c, kp}, plan.type);
+void StateScan::allocateTiles() {
+  if (hasOutput)
+    qTile = k.tile({c, kp}, plan.type);
   restTile = k.tile({c, kp}, plan.type);
   // Without decayed copies one tile of k serves both products.
   kTile = decayedK ? k.tile({c, kp}, plan.type) : restTile;
@@ -96,16 +79,18 @@ void ScanKernel::allocateTiles() {
   if (write)
     writeTile =
         k.tile({c, vb}, cast<MemRefType>(write.getType()).getElementType());
-  scoreTile = k.tile({c, c}, plan.type);
+  if (hasOutput)
+    scoreTile = k.tile({c, c}, plan.type);
   if (inverse)
     for (int64_t part = 0; part < plan.inverseParts; ++part)
       inverseTiles.push_back(k.tile({c, c}, plan.type));
   if (gates)
     gateTile = k.tile({kGateRows * c}, k.getF32Type());
-  outTile = k.tile({c, vb}, plan.type);
+  if (hasOutput)
+    outTile = k.tile({c, vb}, plan.type);
 }
 
-void ScanKernel::copyTiles() {
+void StateScan::copyTiles() {
   Value zero = k.index(0);
   Value keySize = k.index(plan.keySize);
   auto fromInput = [&](Value memref) -> Access {
@@ -128,12 +113,14 @@ void ScanKernel::copyTiles() {
              tile);
   if (gates)
     k.copyIn({gates, {slot, head, zero}, {2}, {}}, gateTile);
+  if (!hasOutput)
+    return;
   k.copyIn(decayedQ ? fromCopy(decayedQ) : fromInput(q), qTile);
   k.copyIn({scores, {slot, head, zero, zero}, {2, 3}, {}}, scoreTile);
 }
 
 // U^T of the chunk; grown = exp(G), if there are gates.
-Value ScanKernel::newValues(Value stateOperand, Value grown) {
+Value StateScan::newValues(Value stateOperand, Value grown) {
   Value values = k.loadF32(transposed(k, vTile), {vb, c});
   if (write)
     values = k.fmul(values, k.loadF32(transposed(k, writeTile), {vb, c}));
@@ -149,7 +136,23 @@ Value ScanKernel::newValues(Value stateOperand, Value grown) {
   return result;
 }
 
-Value ScanKernel::buildChunk(Value stateValue) {
+// S Q^T, scaled.
+Value StateScan::readState(Value stateOperand, Value scaled) {
+  Value o = k.mma(stateOperand, qTile, Value(), /*transposeB=*/true);
+  // Copies of q with a gate per channel hold the scale already.
+  if (decayedQ)
+    return o;
+  return k.fmul(o, gates ? scaled : k.constant(plan.op.getScaleValue()));
+}
+
+void StateScan::writeOutput(Value output, Value updates) {
+  output = k.mma(updates, scoreTile, output, /*transposeB=*/true);
+  k.store(k.convert(output, plan.type), transposed(k, outTile));
+  k.copyOut(outTile,
+            {out, {row, head, firstValue}, {0, 2}, {rows, valuesLeft}});
+}
+
+Value StateScan::buildChunk(Value stateValue) {
   Value zero = k.index(0);
   copyTiles();
   // In front of the products: loads from shared memory queue behind theirs.
@@ -160,17 +163,14 @@ Value ScanKernel::buildChunk(Value stateValue) {
   if (gates) {
     grown = loadGates(kGrown);
     rest = loadGates(kRest);
-    scaled = loadGates(kScaledGrown);
+    if (hasOutput)
+      scaled = loadGates(kScaledGrown);
     last = memref::LoadOp::create(k, gateTile,
                                   ValueRange{k.index(kGrown * c + c - 1)});
   }
   Value operand = k.convert(stateValue, plan.type);
   Value updates = newValues(operand, grown);
-
-  Value o = k.mma(operand, qTile, Value(), /*transposeB=*/true);
-  // Copies of q with a gate per channel hold the scale already.
-  if (!decayedQ)
-    o = k.fmul(o, gates ? scaled : k.constant(plan.op.getScaleValue()));
+  Value o = hasOutput ? readState(operand, scaled) : Value();
   // The state first: the next chunk waits for it.
   Value local = k.convert(updates, plan.type);
   if (gates) {
@@ -184,58 +184,13 @@ Value ScanKernel::buildChunk(Value stateValue) {
                       {1, kp}));
   Value next = k.mma(k.convert(updates, plan.type), restTile, stateValue,
                      /*transposeB=*/false);
-
-  o = k.mma(local, scoreTile, o, /*transposeB=*/true);
-  k.store(k.convert(o, plan.type), transposed(k, outTile));
-  k.copyOut(outTile,
-            {out, {row, head, firstValue}, {0, 2}, {rows, valuesLeft}});
-
+  if (hasOutput)
+    writeOutput(o, local);
   return next;
 }
 
-Access ScanKernel::stateAccess(Value memref) {
-  Value zero = k.index(0), keySize = k.index(plan.keySize);
-  Value values = entry.bound(k, valuesLeft);
-  if (plan.isKFirst)
-    return {memref,
-            {entry.index, head, zero, firstValue},
-            {3, 2},
-            {values, keySize}};
-  return {
-      memref, {entry.index, head, firstValue, zero}, {2, 3}, {values, keySize}};
-}
-
-void ScanKernel::storeState(Value value, const Access &access) {
-  Type type = cast<MemRefType>(access.memref.getType()).getElementType();
-  k.store(k.convert(value, type), access);
-}
-
-// The state behind the chunk at `start`, if it is a checkpoint. Bounds and not
-// a branch decide, so that the loop's body stays one block.
-void ScanKernel::keepState(Value value, const Sequence &sequence, Value start) {
-  Value zero = k.index(0), keySize = k.index(plan.keySize);
-  Value every = k.index(plan.every), done = k.add(start, k.index(c));
-  Value isDue = k.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::eq,
-                                              k.rem(done, every), zero);
-  Value isWhole = k.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::sle, done,
-                                                sequence.length);
-  isDue = k.createOrFold<arith::AndIOp>(isDue, isWhole);
-  Value values = arith::SelectOp::create(k, isDue, valuesLeft, zero);
-  Value place =
-      k.sub(k.add(sequence.firstCheckpoint, k.div(done, every)), k.index(1));
-  if (plan.isKFirst)
-    return storeState(value, {checkpoints,
-                              {place, head, zero, firstValue},
-                              {3, 2},
-                              {values, keySize}});
-  storeState(value, {checkpoints,
-                     {place, head, firstValue, zero},
-                     {2, 3},
-                     {values, keySize}});
-}
-
-// o of a sequence without a state. Rare, so straight from registers.
-void ScanKernel::storeZeros(const Sequence &sequence, Value chunks) {
+// o of rows without a state. Rare, so straight from registers.
+void StateScan::storeZeros(const Sequence &sequence, Value chunks) {
   Value count = arith::SelectOp::create(k, entry.isLive, k.index(0), chunks);
   auto loop = scf::ForOp::create(k, k.index(0), count, k.index(1));
   OpBuilder::InsertionGuard guard(k);
@@ -248,48 +203,142 @@ void ScanKernel::storeZeros(const Sequence &sequence, Value chunks) {
                   {valuesLeft, k.sub(sequence.length, start)}});
 }
 
-void ScanKernel::build() {
-  addArguments();
-  int64_t blocks = (plan.valueSize + vb - 1) / vb;
-  Value blockOfHead = k.rem(k.blockId(), k.index(blocks));
-  Value rest = k.div(k.blockId(), k.index(blocks));
-  head = k.rem(rest, k.index(plan.valueHeads));
-  n = k.div(rest, k.index(plan.valueHeads));
-  keyHead = k.div(head, k.index(plan.group));
-  firstValue = k.mul(blockOfHead, k.index(vb));
-  valuesLeft = k.sub(k.index(plan.valueSize), firstValue);
-  Sequence sequence = sequences.at(n);
-  entry = StateEntry::get(k, entries, n);
-  allocateTiles();
+void StateScan::storeState(Value value, const Access &access) {
+  Type type = cast<MemRefType>(access.memref.getType()).getElementType();
+  k.store(k.convert(value, type), access);
+}
 
-  Value initial = plan.start.isZero ? k.broadcast(k.constant(0.0), {vb, kp})
-                                    : k.loadF32(stateAccess(start), {vb, kp});
+// The state behind the chunk at `start`, if it is a checkpoint. Bounds and not
+// a branch decide, so that the loop's body stays one block.
+void StateScan::keepState(Value value, const Segment &segment, Value start) {
+  Value zero = k.index(0), keySize = k.index(plan.keySize);
+  Value every = k.index(plan.every), end = k.add(start, k.index(c));
+  Value done = segment.start ? k.add(segment.start, end) : end;
+  Value isDue = k.equal(k.rem(done, every), zero);
+  Value isWhole = k.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::sle, end,
+                                                segment.rows.length);
+  isDue = k.createOrFold<arith::AndIOp>(isDue, isWhole);
+  Value values = k.onlyIf(isDue, valuesLeft);
+  Value place = k.sub(k.add(segment.rows.firstCheckpoint, k.div(done, every)),
+                      k.index(1));
+  if (plan.isKFirst)
+    return storeState(value, {checkpoints,
+                              {place, head, zero, firstValue},
+                              {3, 2},
+                              {values, keySize}});
+  storeState(value, {checkpoints,
+                     {place, head, firstValue, zero},
+                     {2, 3},
+                     {values, keySize}});
+}
+
+Value StateScan::scan(Value initial, const Segment &segment) {
+  const Sequence &sequence = segment.rows;
   Value chunks = k.ceilDiv(sequence.length, k.index(c));
-  if (entries)
+  if (entries && hasOutput)
     storeZeros(sequence, chunks);
   auto loop = scf::ForOp::create(k, k.index(0), entry.bound(k, chunks),
                                  k.index(1), ValueRange{initial});
   if (plan.stages > 1)
     loop->setAttr("gdn_tile.stages", k.getI64IntegerAttr(plan.stages));
-  {
-    OpBuilder::InsertionGuard guard(k);
-    k.setInsertionPointToStart(loop.getBody());
-    Value start = k.mul(loop.getInductionVar(), k.index(c));
-    slot = k.add(sequence.firstSlot, loop.getInductionVar());
-    row = k.add(sequence.firstRow, start);
-    rows = k.min(k.sub(sequence.length, start), k.index(c));
-    Value next = buildChunk(loop.getRegionIterArg(0));
-    if (checkpoints)
-      keepState(next, sequence, start);
-    scf::YieldOp::create(k, ValueRange{next});
+  OpBuilder::InsertionGuard guard(k);
+  k.setInsertionPointToStart(loop.getBody());
+  Value start = k.mul(loop.getInductionVar(), k.index(c));
+  slot = k.add(sequence.firstSlot, loop.getInductionVar());
+  row = k.add(sequence.firstRow, start);
+  rows = k.min(k.sub(sequence.length, start), k.index(c));
+  Value next = buildChunk(loop.getRegionIterArg(0));
+  if (checkpoints)
+    keepState(next, segment, start);
+  scf::YieldOp::create(k, ValueRange{next});
+  return loop.getResult(0);
+}
+
+void StateScan::findState(Value n) { entry = StateEntry::get(k, entries, n); }
+
+Access StateScan::stateAccess(Value memref, Value rows) {
+  Value zero = k.index(0), keySize = k.index(plan.keySize);
+  rows = entry.bound(k, rows);
+  if (plan.isKFirst)
+    return {
+        memref, {entry.index, head, zero, firstValue}, {3, 2}, {rows, keySize}};
+  return {
+      memref, {entry.index, head, firstValue, zero}, {2, 3}, {rows, keySize}};
+}
+
+Value StateScan::loadState(Value rows) {
+  Shape2 shape{vb, kp};
+  return plan.start.isZero ? k.broadcast(k.constant(0.0), shape)
+                           : k.loadF32(stateAccess(start, rows), shape);
+}
+
+Access StateScan::boundaryAccess(Value boundary, Value part, Value rows) {
+  return {boundaryStates,
+          {boundary, part, head, firstValue, k.index(0)},
+          {3, 4},
+          {rows, k.index(plan.keySize)}};
+}
+
+void StateScan::launch(Value places, int64_t rowBlocks) {
+  ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
+  Value perPlace =
+      arith::ConstantIndexOp::create(host, plan.valueHeads * rowBlocks);
+  k.launch(host.createOrFold<arith::MulIOp>(places, perPlace));
+}
+
+namespace {
+
+class ScanKernel : StateScan {
+public:
+  ScanKernel(RecurrencePlan &plan)
+      : StateScan(plan, "scan", /*hasOutput=*/true) {}
+
+  void build();
+
+private:
+  Value loadInitial(const Segment &segment);
+};
+
+} // namespace
+
+// A sequence of one segment reads the state itself. All others find theirs at
+// the boundaries, the first its copy.
+Value ScanKernel::loadInitial(const Segment &segment) {
+  Shape2 shape{vb, kp};
+  if (!segment.index)
+    return loadState(valuesLeft);
+  Value zero = k.index(0), one = k.index(1);
+  Value isWhole = k.equal(segment.boundaries, zero);
+  Value isFirst = k.equal(segment.index, zero);
+  Value whole = loadState(k.onlyIf(isWhole, valuesLeft));
+  // Places behind the last segment of a sequence hold nothing.
+  Value isPart = k.less(zero, segment.boundaries);
+  Value exists = k.less(segment.index, k.add(segment.boundaries, one));
+  Value part = k.loadF32(
+      boundaryAccess(
+          k.sub(k.add(segment.firstBoundary, k.max(segment.index, one)), one),
+          k.onlyIf(isFirst, one),
+          k.onlyIf(isPart, k.onlyIf(exists, valuesLeft))),
+      shape);
+  return arith::SelectOp::create(k, isWhole, whole, part);
+}
+
+void ScanKernel::build() {
+  addArguments();
+  int64_t blocks = plan.getValueBlocks();
+  Segment segment = segments.at(splitBlockId(blocks));
+  findState(segment.n);
+  allocateTiles();
+  Value final = scan(loadInitial(segment), segment);
+  if (plan.updatesState) {
+    Value rows = valuesLeft;
+    if (segment.index)
+      rows = k.onlyIf(k.equal(segment.index, segment.boundaries), rows);
+    storeState(final, stateAccess(state, rows));
   }
-  if (plan.updatesState)
-    storeState(loop.getResult(0), stateAccess(state));
 
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
-  Value perSequence =
-      arith::ConstantIndexOp::create(host, plan.valueHeads * blocks);
-  k.launch(host.createOrFold<arith::MulIOp>(plan.sequences, perSequence));
+  launch(plan.getSegments().countSegments(host), blocks);
 }
 
 void mlir::gdn::buildScanKernel(RecurrencePlan &plan) {

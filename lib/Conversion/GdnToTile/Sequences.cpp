@@ -9,7 +9,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace mlir::gdn;
@@ -45,10 +44,8 @@ SequenceMap::SequenceMap(KernelBuilder &k, const SequencesOf &of)
   if (of.offsets) {
     offsets = k.argument(of.offsets);
     sequences = k.argument(of.sequences);
-  } else if (auto known = getConstantIntValue(of.length)) {
-    length = k.index(*known);
   } else {
-    length = k.argument(of.length);
+    length = k.sizeArgument(of.length);
   }
 }
 
@@ -71,7 +68,13 @@ Sequence SequenceMap::at(Value n) {
 Value SequenceMap::find(Value slot) {
   if (!offsets)
     return k.div(slot, k.ceilDiv(length, k.index(chunk)));
-  // The last n whose first slot is not behind `slot`, by bisection.
+  return findPacked(slot,
+                    [&](Value start, Value n) { return firstSlot(start, n); });
+}
+
+Value SequenceMap::findPacked(Value place,
+                              function_ref<Value(Value, Value)> placeOf) {
+  // By bisection.
   auto loop = scf::WhileOp::create(
       k, TypeRange{k.getIndexType(), k.getIndexType()},
       ValueRange{k.index(0), sequences},
@@ -81,8 +84,8 @@ Value SequenceMap::find(Value slot) {
       },
       [&](OpBuilder &, Location, ValueRange range) {
         Value middle = k.div(k.add(range[0], range[1]), k.index(2));
-        Value first = firstSlot(k.loadIndex(offsets, middle), middle);
-        Value behind = k.less(slot, first);
+        Value first = placeOf(k.loadIndex(offsets, middle), middle);
+        Value behind = k.less(place, first);
         Value low = arith::SelectOp::create(k, behind, range[0], middle);
         Value high = arith::SelectOp::create(k, behind, middle, range[1]);
         scf::YieldOp::create(k, ValueRange{low, high});

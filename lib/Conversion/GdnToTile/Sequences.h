@@ -62,6 +62,11 @@ public:
   Sequence at(Value n);
   Chunk chunkAt(Value slot);
 
+  bool isPacked() const { return static_cast<bool>(offsets); }
+  /// The last packed sequence whose `placeOf(start, n)` is not behind `place`;
+  /// places must not decrease with n.
+  Value findPacked(Value place, function_ref<Value(Value, Value)> placeOf);
+
 private:
   Value find(Value slot);
   Value firstSlot(Value start, Value n);

@@ -12,17 +12,13 @@
 //   M_ij = k_i.k_j for i > j;  M_ji = scale q_i.k_j for i >= j
 //
 // Then each warp makes T and P of its value head, in blocks of 16 tokens, all
-// of them transposed. With Z_ji = (beta_j A_ij)^T, L_ik = -beta_i M_ik and D_i
-// the inverse of the diagonal block i of I + strictlower(beta M):
-//
-//   Z_jj = beta_j D_j^T;  Z_ji = (sum_{j <= k < i} Z_jk L_ik^T) D_i^T
-//
-// Every left operand is a product before, so nothing moves between lanes. T and
-// P leave a row of blocks at a time.
+// of them transposed as those of the inverse are. They leave a row of blocks at
+// a time.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PrepareKernel.h"
+#include "WarpInverse.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include <limits>
@@ -32,10 +28,7 @@ using namespace mlir::gdn;
 
 namespace {
 
-constexpr int64_t kBlock = 16;
-// Rows of these tiles lie in panels of 32 bytes, in which the eight-byte pieces
-// of a fragment meet no bank twice.
-constexpr int64_t kProductPad = 8, kInversePad = 8;
+constexpr int64_t kBlock = WarpInverse::kBlock;
 // Blocks between one and that whose q and k it fetches ahead: about as many as
 // run at the same time.
 constexpr int64_t kAhead = 528;
@@ -55,11 +48,7 @@ private:
   void buildTask(Value item);
   void buildHead(Value item, bool makesInverse, bool makesScores);
   void sumGates(Value item, bool isWritten);
-  void invertDiagonal(Value item);
-  void substitute(int64_t i);
   void writeRow(int64_t i);
-  SmallVector<Value> allocateRows(int64_t count);
-  void storeBlock(Value fragment, Value tile, int64_t j);
   Value decayOf(Value late, int64_t j, bool isDiagonal);
   Access tokensOf(Value memref, Value rowOf, Value rowsOf, Value headOf);
   Value mask();
@@ -79,11 +68,10 @@ private:
   Value qTile, kTile, gateTiles, betaTiles, products;
   // The chunk and its heads.
   Value slot, row, rows, keyHead, firstHead;
-  // The warp's head: beta and the gates' sums, tiles for a row of blocks of the
-  // parts of T and of P, the blocks Z_ji and D_i.
-  Value head, betaTile, sums;
-  SmallVector<Value> inverseRows, scoreRows;
-  Value z[4][4], diagonal[4];
+  // The warp's head: its gates' sums, and what becomes of it.
+  Value head, sums;
+  std::optional<WarpInverse> result;
+  std::optional<WarpRow> inverseRow, scoreRow;
 };
 
 } // namespace
@@ -173,7 +161,7 @@ void WarpPrepareKernel::buildProducts() {
   }
   k.free(kTile);
   k.free(qTile);
-  products = k.tile({c, c + kProductPad}, k.getF32Type());
+  products = k.tile({c, c + WarpInverse::kProductPad}, k.getF32Type());
   k.store(merged, {products, {k.index(0), k.index(0)}, {0, 1}, {}});
 }
 
@@ -205,34 +193,6 @@ void WarpPrepareKernel::sumGates(Value item, bool isWritten) {
     writeGateRows(k, plan, sums, gates, slot, head);
 }
 
-void WarpPrepareKernel::invertDiagonal(Value item) {
-  betaTile = k.stage(betaTiles, item);
-  Value inverses = k.tile({c, kBlock + kInversePad}, k.getF32Type());
-  gdn_tile::BlockInverseOp::create(k, products, betaTile, inverses);
-  for (int64_t i = 0; i < blocks; ++i) {
-    z[i][i] = k.fmul(blockOf(inverses, i, 0), rowsOf(betaTile, i));
-    if (i > 0)
-      diagonal[i] =
-          k.load({inverses, {k.index(i * kBlock), k.index(0)}, {1, 0}, {}},
-                 {kBlock, kBlock});
-  }
-  k.free(inverses);
-}
-
-// The blocks Z_ji, j < i.
-void WarpPrepareKernel::substitute(int64_t i) {
-  Value negated = k.fmul(rowsOf(betaTile, i), k.constant(-1.0));
-  SmallVector<Value> left;
-  for (int64_t j = 0; j < i; ++j)
-    left.push_back(k.fmul(blockOf(products, i, j), negated));
-  for (int64_t j = 0; j < i; ++j) {
-    Value sum;
-    for (int64_t m = j; m < i; ++m)
-      sum = k.warpMma(z[j][m], left[m], sum);
-    z[j][i] = k.warpMma(sum, diagonal[i], Value());
-  }
-}
-
 // exp(G_i - G_j) of a block, transposed; `late` are the sums G_i.
 Value WarpPrepareKernel::decayOf(Value late, int64_t j, bool isDiagonal) {
   Value difference = k.fsub(late, rowsOf(sums, j));
@@ -243,54 +203,32 @@ Value WarpPrepareKernel::decayOf(Value late, int64_t j, bool isDiagonal) {
   return k.exp2(difference);
 }
 
-// Tiles for a row of blocks. What no row reaches before the last one holds
-// zeros.
-SmallVector<Value> WarpPrepareKernel::allocateRows(int64_t count) {
-  SmallVector<Value> tiles;
-  for (int64_t part = 0; part < count; ++part)
-    tiles.push_back(k.tile({kBlock, c}, plan.type));
-  if (blocks > 1)
-    for (Value tile : tiles)
-      k.store(k.zero({kBlock, c - kBlock}, plan.type),
-              {tile, {k.index(0), k.index(kBlock)}, {0, 1}, {}});
-  return tiles;
-}
-
-// Stores a transposed block in a row of blocks.
-void WarpPrepareKernel::storeBlock(Value fragment, Value tile, int64_t j) {
-  k.store(fragment, {tile, {k.index(0), k.index(j * kBlock)}, {1, 0}, {}});
-}
-
 void WarpPrepareKernel::writeRow(int64_t i) {
   Value late;
   if (gate)
     late = k.load({sums, {k.index(i * kBlock)}, {0}, {}}, {1, kBlock});
   for (int64_t j = 0; j <= i; ++j) {
     Value decay = gate ? decayOf(late, j, i == j) : Value();
-    for (Value tile : scoreRows) {
+    if (scoreRow) {
       Value score = blockOf(products, j, i);
       if (decay)
         score = k.fmul(score, decay);
       if (i == j)
         score = k.select(mask(), score, k.constant(0.0));
-      storeBlock(k.convert(score, plan.type), tile, j);
+      scoreRow->store(score, j);
     }
-    Value rest;
-    for (Value tile : inverseRows) {
-      if (rest)
-        rest =
-            k.fsub(rest, k.convert(k.convert(rest, plan.type), k.getF32Type()));
-      else
-        rest = decay ? k.fmul(z[j][i], decay) : z[j][i];
-      storeBlock(k.convert(rest, plan.type), tile, j);
+    if (inverseRow) {
+      Value block = result->at(j, i);
+      inverseRow->store(decay ? k.fmul(block, decay) : block, j);
     }
   }
-  Value zero = k.index(0), first = k.index(i * kBlock);
-  for (Value tile : scoreRows)
-    k.copyOut(tile, {scores, {slot, head, first, zero}, {2, 3}, {}});
-  for (auto [part, tile] : llvm::enumerate(inverseRows))
-    k.copyOut(tile,
-              {inverse, {slot, head, k.index(part), first, zero}, {3, 4}, {}});
+  if (scoreRow)
+    scoreRow->copyOut(
+        i, scores, [&](int64_t) -> SmallVector<Value> { return {slot, head}; });
+  if (inverseRow)
+    inverseRow->copyOut(i, inverse, [&](int64_t part) -> SmallVector<Value> {
+      return {slot, head, k.index(part)};
+    });
 }
 
 void WarpPrepareKernel::buildHead(Value item, bool makesInverse,
@@ -298,18 +236,24 @@ void WarpPrepareKernel::buildHead(Value item, bool makesInverse,
   head = k.add(firstHead, item);
   if (gate)
     sumGates(item, /*isWritten=*/makesScores);
-  if (makesInverse)
-    invertDiagonal(item);
-  inverseRows = allocateRows(makesInverse ? plan.inverseParts : 0);
-  scoreRows = allocateRows(makesScores ? 1 : 0);
+  result.reset();
+  inverseRow.reset();
+  scoreRow.reset();
+  if (makesInverse) {
+    result.emplace(k, c, products, k.stage(betaTiles, item));
+    inverseRow.emplace(k, c, plan.type, plan.inverseParts);
+  }
+  if (makesScores)
+    scoreRow.emplace(k, c, plan.type, /*parts=*/1);
   for (int64_t i = 0; i < blocks; ++i) {
     if (makesInverse)
-      substitute(i);
+      result->substitute(i);
     writeRow(i);
   }
-  for (ArrayRef<Value> tiles : {ArrayRef(inverseRows), ArrayRef(scoreRows)})
-    for (Value tile : tiles)
-      k.free(tile);
+  if (inverseRow)
+    inverseRow->free();
+  if (scoreRow)
+    scoreRow->free();
   if (gate)
     k.free(sums);
 }

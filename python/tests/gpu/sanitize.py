@@ -44,11 +44,22 @@ MODELS = {
 class Recurrence:
     """One gdn.recurrence; `dynamic` leaves B and T open in the IR."""
 
-    def __init__(self, model, *sizes, dtype="bf16", dynamic=True, starts=None, layout="v_first", slots=None, pool=None):
+    def __init__(
+        self,
+        model,
+        *sizes,
+        dtype="bf16",
+        dynamic=True,
+        starts=None,
+        layout="v_first",
+        slots=None,
+        pool=None,
+        schedule=None,
+    ):
         """`sizes`: B, T, Hqk, Hv, K, V."""
         self.model, self.sizes, self.dtype = MODELS[model], sizes, dtype
         self.dynamic, self.starts, self.layout = dynamic, starts, layout
-        self.slots, self.pool = slots, pool
+        self.slots, self.pool, self.schedule = slots, pool, schedule
 
     def text(self):
         B, T, *rest = self.sizes
@@ -61,6 +72,7 @@ class Recurrence:
             offsets="i32" if self.starts else None,
             slots="i32" if self.slots else None,
             state_layout=self.layout,
+            schedule=self.schedule,
         )
 
     def inputs(self, normal):
@@ -146,8 +158,14 @@ def runs():
     cases = {}
     for model in MODELS:
         cases[f"{model}_chunks"] = Recurrence(model, 1, 75, 1, 2, 64, 32)
+        segments = build.schedule("segmented", 16, 32, 2, segments=4)
+        cases[f"{model}_segmented"] = Recurrence(model, 1, 75, 1, 2, 64, 32, schedule=segments)
         cases[f"{model}_step"] = Recurrence(model, 2, 2, 1, 2, 64, 32, dynamic=False)
     for model in ("gated_delta", "kda"):
+        cases[f"{model}_segmented_packed"] = Recurrence(
+            model, 1, 101, 1, 2, 32, 48, starts=(0, 0, 5, 5, 70, 101, 101), layout="k_first",
+            schedule=build.schedule("segmented", 16, 48, 2, segments=100),
+        )  # fmt: skip
         cases[f"{model}_packed"] = Recurrence(model, 1, 70, 1, 2, 32, 48, starts=(0, 0, 5, 70, 70), layout="k_first")
         cases[f"{model}_f32"] = Recurrence(model, 1, 40, 1, 1, 32, 32, dtype="f32")
     for name, tokens in (("chunks", 33), ("step", 2)):
@@ -158,6 +176,10 @@ def runs():
     for model in ("linear", "gla", "gated_delta", "gdn2"):
         cases[f"{model}_wide"] = Recurrence(model, 2, 150, 1, 2, 64, 128)
     cases["wide_packed"] = Recurrence("gated_delta", 1, 200, 1, 2, 128, 128, starts=(0, 0, 5, 70, 134, 134, 200))
+    cases["pool_segmented"] = Recurrence(
+        "gated_delta", 3, 70, 1, 2, 64, 32, slots=(3, -1, 0), pool=4,
+        schedule=build.schedule("segmented", 16, 32, 2, segments=15),
+    )  # fmt: skip
     cases["wide"] = Recurrence("gated_delta", 1, 70, 1, 1, 128, 128, dtype="f16")
     cases["odd_sizes"] = Recurrence("gated_delta", 1, 33, 1, 1, 60, 20)
     cases.update(layer=Layer(), conv=Conv(), norm=Norm())

@@ -89,19 +89,82 @@ func.func @exact_inverse() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps 
 
 #shared = #gpu.address_space<workgroup>
 
-// Blocks of 2x2 pairs, 16 channels at a time: the difference of the gates comes before the exponential.
+// A warp has 16 rows, a lane four columns: all loads come before the first sum, those of a whole chunk without
+// predicates. The sums of the warps in front come from the last of their rows.
+// CHECK-LABEL: llvm.func @sums
+// CHECK: scf.if
+// CHECK-COUNT-16: @$5 ld.global.v4.b32
+// CHECK: else
+// CHECK-COUNT-16: llvm.load {{.*}} : !llvm.ptr<1> -> vector<4xi32>
+// CHECK-NOT: !llvm.ptr<1>
+// CHECK-COUNT-60: llvm.intr.fma
+// CHECK-NOT: llvm.intr.fma
+// CHECK: nvvm.barrier
+// CHECK: ld.shared.v4.b32
+// CHECK: nvvm.barrier
+// CHECK-COUNT-16: llvm.store {{.*}} : vector<4xi32>, !llvm.ptr<3>
+func.func @sums(%gate: memref<?x128xf32>, %rows: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 2, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  %s = memref.alloc() : memref<33x136xf32, #shared>
+  gdn_tile.copy_sums %gate[%c0, %c0] dims [0, 1] valid(%rows, %c128) to %s {columns = 128 : i64, least = -104.0, factor = 1.0} : memref<?x128xf32> to memref<33x136xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// Two warps, 16 channels: per k step of 8 channels one product for each half of the block's columns on the diagonal, and
+// as many with the columns of the other warp, which leaves them in shared memory. Behind the vote the levels 0, 1, 2
+// and 4 for each half of the block, and level 8.
 // CHECK-LABEL: llvm.func @scores
+// CHECK: nvvm.ldmatrix
+// CHECK: scf.if
+// CHECK-COUNT-2: llvm.store {{.*}} : vector<4xi32>, !llvm.ptr<3>
+// CHECK-COUNT-4: nvvm.mma.sync
+// CHECK-NOT: nvvm.mma.sync
+// CHECK: nvvm.barrier
+// CHECK: scf.if
+// CHECK-COUNT-4: nvvm.mma.sync
+// CHECK-NOT: nvvm.mma.sync
+// CHECK: nvvm.barrier
+// CHECK: nvvm.vote.sync any
+// CHECK: scf.if
 // CHECK: scf.for
+// CHECK-COUNT-8: nvvm.mma.sync
 // CHECK: scf.for
-// CHECK: %[[DIFFERENCE:.*]] = llvm.fsub
-// CHECK: %[[SCALED:.*]] = llvm.fmul %[[DIFFERENCE]], %{{.*}} : f32
-// CHECK-NEXT: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%[[SCALED]])
-// CHECK-COUNT-63: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"
-// CHECK-NOT: llvm.nvvm.ex2
-func.func @scores() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
-  %x = memref.alloc() : memref<16x32xbf16, #shared>
-  %g = memref.alloc() : memref<16x32xf32, #shared>
-  %p = memref.alloc() : memref<16x16xf32, #shared>
-  gdn_tile.scores %x, %x, %g to %p : memref<16x32xbf16, #shared>, memref<16x32xbf16, #shared>, memref<16x32xf32, #shared> to memref<16x16xf32, #shared>
+// CHECK-COUNT-8: nvvm.mma.sync
+// CHECK: scf.for
+// CHECK-COUNT-2: nvvm.mma.sync
+// CHECK-NOT: nvvm.mma.sync
+// CHECK: nvvm.vote.sync ballot
+func.func @scores(%out: memref<32x32xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 2, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : vector<32x32xf32>
+  %x = memref.alloc() : memref<32x16xbf16, #shared>
+  %s = memref.alloc() : memref<33x24xf32, #shared>
+  %p = gdn_tile.scores %x, %x, %s acc(%zero) : (memref<32x16xbf16, #shared>, memref<32x16xbf16, #shared>, memref<33x24xf32, #shared>, vector<32x32xf32>) -> vector<32x32xf32>
+  gdn_tile.store %p, %out[%c0, %c0] dims [0, 1] : vector<32x32xf32>, memref<32x32xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// Operands of float32 are split in two parts: three products for one. One warp needs no one else's columns.
+// CHECK-LABEL: llvm.func @scores_f32
+// CHECK-NOT: nvvm.barrier
+// CHECK-COUNT-12: nvvm.mma.sync
+// CHECK-NOT: nvvm.mma.sync
+// CHECK: nvvm.vote.sync any
+func.func @scores_f32(%out: memref<16x16xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : vector<16x16xf32>
+  %x = memref.alloc() : memref<16x16xf32, #shared>
+  %s = memref.alloc() : memref<17x24xf32, #shared>
+  %p = gdn_tile.scores %x, %x, %s acc(%zero) : (memref<16x16xf32, #shared>, memref<16x16xf32, #shared>, memref<17x24xf32, #shared>, vector<16x16xf32>) -> vector<16x16xf32>
+  gdn_tile.store %p, %out[%c0, %c0] dims [0, 1] : vector<16x16xf32>, memref<16x16xf32>
   return
 }

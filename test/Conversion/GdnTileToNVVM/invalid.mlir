@@ -109,3 +109,33 @@ module @nested {
 func.func @map(%x: memref<?x64xf32>, %map: !gdn_tile.tensor_map<memref<?x64xf32>, dims = [0, 1], box = [64, 64]>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
   return
 }
+
+// -----
+
+func.func @lanes_of_products() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 8>} {
+  %a = arith.constant dense<0.0> : vector<8x64xbf16>
+  // expected-error @+1 {{needs a kernel of one warp in the rows layout with 4 lanes a row and chunks of 4 elements or more}}
+  %r = gdn_tile.dot %a times(%a) : vector<8x64xbf16>, vector<8x64xbf16> -> vector<8x8xf32>
+  return
+}
+
+// -----
+
+func.func @chunks_of_solutions() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 4, chunk = 2>} {
+  %l = arith.constant dense<0.0> : vector<8x8xf32>
+  // expected-error @+1 {{needs a kernel of one warp in the rows layout with 4 lanes a row and chunks of 4 elements or more}}
+  %r = gdn_tile.tri_solve %l, %l : vector<8x8xf32>, vector<8x8xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @streaming() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 4>} {
+  %c0 = arith.constant 0 : index
+  %b = memref.alloc() : memref<8x16xf32, #shared>
+  // expected-error @+1 {{cannot be streaming: it moves shared memory}}
+  %r = gdn_tile.load %b[%c0, %c0] dims [0, 1] {streaming} : memref<8x16xf32, #shared>, vector<8x16xf32>
+  return
+}

@@ -59,8 +59,11 @@ func.func @three_passes(%o: memref<?x8xf32>) attributes {gdn_tile.kernel = #gdn_
 
 #shared = #gpu.address_space<workgroup>
 
+// Rounded in integers; the product takes the upper bits.
 // CHECK-LABEL: llvm.func @one_pass
-// CHECK: nvvm.convert.float.to.tf32
+// CHECK: %[[HALF:.*]] = llvm.mlir.constant(4096 : i32)
+// CHECK: llvm.add %{{.*}}, %[[HALF]]
+// CHECK-NOT: nvvm.convert.float.to.tf32
 // CHECK-COUNT-2: nvvm.mma.sync {{.*}}multiplicandAPtxType = #nvvm.mma_type<tf32>
 // CHECK-NOT: nvvm.mma.sync
 func.func @one_pass(%o: memref<?x8xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {

@@ -14,15 +14,15 @@ func.func @columns(%x: memref<?x64xf32>) attributes {gdn_tile.kernel = #gdn_tile
 
 // -----
 
-// Only 8 of the 16 lanes hold different columns.
+// Only 4 of the 16 lanes hold different columns.
 // CHECK-LABEL: llvm.func @narrow
-// CHECK-COUNT-3: nvvm.shfl.sync bfly
+// CHECK-COUNT-2: nvvm.shfl.sync bfly
 // CHECK-NOT: nvvm.shfl.sync
-func.func @narrow(%x: memref<?x32xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 16>} {
+func.func @narrow(%x: memref<?x16xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 16>} {
   %c0 = arith.constant 0 : index
-  %v = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<?x32xf32>, vector<2x32xf32>
-  %sum = gdn_tile.sum %v : vector<2x32xf32> to vector<2x1xf32>
-  gdn_tile.store %sum, %x[%c0, %c0] dims [0] : vector<2x1xf32>, memref<?x32xf32>
+  %v = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<?x16xf32>, vector<2x16xf32>
+  %sum = gdn_tile.sum %v : vector<2x16xf32> to vector<2x1xf32>
+  gdn_tile.store %sum, %x[%c0, %c0] dims [0] : vector<2x1xf32>, memref<?x16xf32>
   return
 }
 

@@ -97,9 +97,16 @@ func.func @exact(
 // CHECK: scf.while
 // CHECK: memref.load %{{.*}} : memref<?xi32>
 // CHECK: scf.if
-// CHECK: gdn_tile.cumsum %{{.*}} : memref<16x16xf32
-// CHECK: gdn_tile.scores %[[Q:.*]], %[[K:.*]], %{{.*}} to %{{.*}} :
-// CHECK: gdn_tile.scores %[[EK:.*]], %[[K]], %{{.*}} to %{{.*}} {strict} :
+// CHECK: gdn_tile.copy_sums %{{.*}} dims [0, 2] valid({{.*}}) to %[[SUMS:.*]] {columns = 16 : i64, {{.*}} to memref<17x24xf32
+// erase o k
+// CHECK: gdn_tile.store %{{.*}}, %[[EK:[a-z0-9_]+]][
+// CHECK: gdn_tile.scores %[[Q:.*]], %[[K:.*]], %[[SUMS]] acc(%{{.*}}) strict(%[[EK]] acc %{{.*}}) :
+// P, and the three copies in their places
+// CHECK: gdn_tile.copy_out
+// CHECK: gdn_tile.copy_out %[[Q]] to
+// CHECK: gdn_tile.copy_out %[[Q]] to
+// CHECK: gdn_tile.copy_out %[[EK]] to
+// CHECK: gdn_tile.free %[[Q]]
 // CHECK: gdn_tile.tri_inverse
 // CHECK-LABEL: func @channel_scan
 // CHECK: gdn_tile.load %{{.*}} dims [3, 2]
@@ -130,11 +137,20 @@ func.func @channel(
 
 // CHECK-LABEL: func @decode_step
 // CHECK-SAME: attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 16>}
+// What belongs to the token is loaded in front of the state, and all of it in
+// front of the arithmetic; both sums are of the state as it was.
+// CHECK: %[[K:.*]] = gdn_tile.load {{.*}} vector<1x128xbf16>
+// CHECK: %[[Q:.*]] = gdn_tile.load {{.*}} vector<1x128xbf16>
 // CHECK: %[[S:.*]] = gdn_tile.load {{.*}} vector<8x128xf32>
+// CHECK: %[[KQ:.*]]:2 = gdn_tile.after_loads %[[K]], %[[Q]] :
+// CHECK: %[[SK:.*]] = arith.mulf %[[S]]
+// CHECK: gdn_tile.sum %[[SK]] : vector<8x128xf32> to vector<8x1xf32>
+// CHECK: gdn_tile.sum {{.*}} : vector<1x128xf32> to vector<1x1xf32>
+// CHECK: %[[SQ:.*]] = arith.mulf %[[S]]
+// CHECK: gdn_tile.sum %[[SQ]] : vector<8x128xf32> to vector<8x1xf32>
+// CHECK: gdn_tile.store {{.*}} vector<8x1xbf16>
 // CHECK: %[[D:.*]] = arith.mulf %[[S]]
-// CHECK: %[[READ:.*]] = gdn_tile.sum {{.*}} : vector<8x128xf32> to vector<8x1xf32>
 // CHECK: %[[NEW:.*]] = arith.addf %[[D]]
-// CHECK: gdn_tile.sum
 // CHECK: gdn_tile.store %[[NEW]]
 // CHECK-LABEL: func @decode(
 // CHECK: gdn_tile.launch @decode_step grid(%c1024)
@@ -346,7 +362,7 @@ func.func @value_block_too_large(%q: memref<1x4x1x16xf32>, %s: memref<1x1x16x16x
 // -----
 
 func.func @step_registers(%q: memref<1x4x1x256xf32>, %s: memref<1x1x256x256xf32>) {
-  // expected-error @+1 {{step phases keep the state of a block in the registers of one warp, but value_block = 64 with K = 256 needs 512 of the 255 of a thread}}
+  // expected-error @+1 {{step phases keep the state of a block in the registers of one block, but value_block = 64 with K = 256 needs 512 of the 255 of a thread}}
   gdn.recurrence ins(%q, %q, %q : memref<1x4x1x256xf32>, memref<1x4x1x256xf32>, memref<1x4x1x256xf32>)
       outs(%q, %s : memref<1x4x1x256xf32>, memref<1x1x256x256xf32>)
       {schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 64>}
@@ -423,11 +439,15 @@ func.func @pool_split(%q: memref<1x70x1x16xbf16>, %cu: memref<3xi32>, %at: memre
 // CHECK-LABEL: func @verify_step
 // CHECK: scf.if
 // CHECK:   %[[S0:.*]] = gdn_tile.load %{{.*}} : memref<9x2x16x16xf32>
-// CHECK:   scf.for %[[T:.*]] = %{{.*}} iter_args(%{{.*}} = %[[S0]])
-// CHECK:     %[[NEXT:.*]] = arith.addf {{.*}} : vector<8x16xf32>
-// CHECK:     %[[KEPT:.*]] = arith.truncf %[[NEXT]]
-// CHECK:     gdn_tile.store %[[KEPT]], {{.*}} : vector<8x16xbf16>, memref<6x2x16x16xbf16>
-// CHECK:     scf.yield %[[NEXT]]
+// CHECK:   gdn_tile.after_loads
+// CHECK:   %[[S1:.*]] = arith.addf %[[S0]]
+// CHECK:   %[[K1:.*]] = arith.truncf %[[S1]]
+// CHECK:   gdn_tile.store %[[K1]], {{.*}} : vector<8x16xbf16>, memref<6x2x16x16xbf16>
+// CHECK:   %[[S2:.*]] = arith.addf %[[S1]]
+// CHECK:   gdn_tile.store
+// CHECK:   %[[S3:.*]] = arith.addf %[[S2]]
+// CHECK:   %[[K3:.*]] = arith.truncf %[[S3]]
+// CHECK:   gdn_tile.store %[[K3]], {{.*}} : vector<8x16xbf16>, memref<6x2x16x16xbf16>
 // CHECK-NOT: memref<9x2x16x16xf32>
 // CHECK: } else {
 func.func @verify(%q: memref<2x3x1x16xbf16>, %v: memref<2x3x2x16xbf16>, %at: memref<2xi32>, %i: memref<9x2x16x16xf32>, %c: memref<2x3x2x16x16xbf16>) {

@@ -116,6 +116,70 @@ func.func @f(%q: tensor<1x5x2x8xf32>, %k: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x
 
 // -----
 
+func.func @f(%q: tensor<1x5x2x8xf32>, %k: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x6xf32>, %o: tensor<1x5x4x6xf32>, %s: tensor<1x4x6x8xf32>) {
+  // expected-error @+1 {{schedule: segmented phases need segments in 1..2147483647, but segments is 0}}
+  %0:2 = gdn.recurrence ins(%q, %k, %v : tensor<1x5x2x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x4x6xf32>) outs(%o, %s : tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>) {schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64>} -> tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x6xf32>, %s: tensor<1x4x6x8xf32>) {
+  // expected-error @+1 {{schedule: chunk must be 16, 32 or 64, but is 8}}
+  %0:2 = gdn.recurrence ins(%q, %q, %v : tensor<1x5x2x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x4x6xf32>) outs(%v, %s : tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>) {schedule = #gdn.schedule<phases = split, chunk = 8, value_block = 64>} -> tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x5x2x8xf32>, %k: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x6xf32>, %o: tensor<1x5x4x6xf32>, %s: tensor<1x4x6x8xf32>) {
+  // expected-error @+1 {{schedule: segmented phases need segments in 1..2147483647, but segments is -1}}
+  %0:2 = gdn.recurrence ins(%q, %k, %v : tensor<1x5x2x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x4x6xf32>) outs(%o, %s : tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>) {schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, segments = -1>} -> tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x6xf32>, %s: tensor<1x4x6x8xf32>) {
+  // expected-error @+1 {{schedule: warps must lie in 1..16, but is 17}}
+  %0:2 = gdn.recurrence ins(%q, %q, %v : tensor<1x5x2x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x4x6xf32>) outs(%v, %s : tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>) {schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8, warps = 17>} -> tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x5x2x8xf32>, %k: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x6xf32>, %o: tensor<1x5x4x6xf32>, %s: tensor<1x4x6x8xf32>) {
+  // expected-error @+1 {{schedule: segment_chunks must lie in 1..2147483647, but is 0}}
+  %0:2 = gdn.recurrence ins(%q, %k, %v : tensor<1x5x2x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x4x6xf32>) outs(%o, %s : tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>) {schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, segments = 2, segment_chunks = 0>} -> tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x5x2x8xf32>, %k: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x6xf32>, %o: tensor<1x5x4x6xf32>, %s: tensor<1x4x6x8xf32>) {
+  // expected-error @+1 {{schedule: segments and segment_chunks belong to segmented phases, but phases is split}}
+  %0:2 = gdn.recurrence ins(%q, %k, %v : tensor<1x5x2x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x4x6xf32>) outs(%o, %s : tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>) {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, segments = 2>} -> tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x5x2x8xf32>, %k: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x6xf32>, %o: tensor<1x5x4x6xf32>, %s: tensor<1x4x6x8xf32>) {
+  // expected-error @+1 {{schedule: segments and segment_chunks belong to segmented phases, but phases is step}}
+  %0:2 = gdn.recurrence ins(%q, %k, %v : tensor<1x5x2x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x4x6xf32>) outs(%o, %s : tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>) {schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8, segment_chunks = 2>} -> tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x6xf32>, %s: tensor<1x4x6x8xf32>) {
+  // expected-error @+1 {{schedule: warps and streaming are of step phases}}
+  %0:2 = gdn.recurrence ins(%q, %q, %v : tensor<1x5x2x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x4x6xf32>) outs(%v, %s : tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>) {schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 8, streaming = true>} -> tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>
+  return
+}
+
+// -----
+
 // gdn.cumsum
 
 func.func @f(%x: tensor<8xbf16>, %y: tensor<8xbf16>) {

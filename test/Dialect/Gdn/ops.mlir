@@ -100,3 +100,18 @@ func.func @chunk(%g: tensor<16xf32>, %x: tensor<16x8xbf16>, %m: tensor<16x16xf32
   %2 = gdn.tri_inverse ins(%1 : tensor<16x16xf32>) outs(%m : tensor<16x16xf32>) -> tensor<16x16xf32>
   return %2 : tensor<16x16xf32>
 }
+
+// Fields of a schedule in any order, those with a default left out.
+
+// CHECK-LABEL: func @segmented
+// CHECK: schedule = #gdn.schedule<phases = segmented, chunk = 16, value_block = 32, segments = 8>
+// CHECK: schedule = #gdn.schedule<phases = segmented, chunk = 16, value_block = 32, stages = 3, segments = 8, segment_chunks = 4>
+func.func @segmented(%q: memref<1x9x1x16xf32>, %o: memref<1x9x1x16xf32>, %s: memref<1x1x16x16xf32>) {
+  gdn.recurrence ins(%q, %q, %q : memref<1x9x1x16xf32>, memref<1x9x1x16xf32>, memref<1x9x1x16xf32>)
+      outs(%o, %s : memref<1x9x1x16xf32>, memref<1x1x16x16xf32>)
+      {schedule = #gdn.schedule<segments = 8, phases = segmented, chunk = 16, value_block = 32>}
+  gdn.recurrence ins(%q, %q, %q : memref<1x9x1x16xf32>, memref<1x9x1x16xf32>, memref<1x9x1x16xf32>)
+      outs(%o, %s : memref<1x9x1x16xf32>, memref<1x1x16x16xf32>)
+      {schedule = #gdn.schedule<phases = segmented, chunk = 16, value_block = 32, stages = 3, segments = 8, segment_chunks = 4>}
+  return
+}

@@ -5,10 +5,12 @@
 
 // UNKNOWN: unknown target 'sm_70'; the targets are cpu, sm_80, sm_86, sm_89, sm_90a, sm_100, sm_120
 
+// One head leaves most of a GPU idle: long sequences are cut into segments.
+
 // CPU-LABEL: func @prefill
 // CPU: schedule = #gdn.schedule<phases = fused, chunk = 32, value_block = 128>
 // SM90-LABEL: func @prefill
-// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 3>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 16, segment_chunks = 16>
 // SM89-LABEL: func @prefill
 // SM89: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 2>
 func.func @prefill(%q: tensor<1x?x1x128xbf16>, %b: tensor<1x?x1xf32>, %s: tensor<1x1x128x128xf32>)
@@ -21,8 +23,9 @@ func.func @prefill(%q: tensor<1x?x1x128xbf16>, %b: tensor<1x?x1xf32>, %s: tensor
 
 // CPU-LABEL: func @decode
 // CPU: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 24>
+// Few states: more warps, and no room in the caches for them.
 // SM90-LABEL: func @decode
-// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8, warps = 4, streaming = true>
 func.func @decode(%q: tensor<4x1x1x24xf32>, %s: tensor<4x1x24x24xf32>) -> tensor<4x1x1x24xf32> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<4x1x1x24xf32>, tensor<4x1x1x24xf32>, tensor<4x1x1x24xf32>)
       outs(%q, %s : tensor<4x1x1x24xf32>, tensor<4x1x24x24xf32>) -> tensor<4x1x1x24xf32>, tensor<4x1x24x24xf32>
@@ -64,7 +67,7 @@ func.func @wide(%q: tensor<1x20x1x16xf32>, %v: tensor<1x20x1x400xf32>, %s: tenso
 // CPU-LABEL: func @checkpoints
 // CPU: schedule = #gdn.schedule<phases = fused, chunk = 16, value_block = 128>
 // SM90-LABEL: func @checkpoints
-// SM90: schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 64, stages = 3>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 16, value_block = 64, stages = 3, segments = 16, segment_chunks = 16>
 func.func @checkpoints(%q: tensor<1x?x1x128xbf16>, %s: tensor<1x1x128x128xf32>, %c: tensor<1x?x1x128x128xf32>) -> tensor<1x?x1x128x128xf32> {
   %0:3 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>)
       outs(%q, %s : tensor<1x?x1x128xbf16>, tensor<1x1x128x128xf32>) checkpoints(%c : tensor<1x?x1x128x128xf32>) {every = 48 : i64}
@@ -90,7 +93,7 @@ func.func @odd_checkpoints(%q: tensor<1x?x1x128xbf16>, %cu: tensor<?xi32>, %s: t
 // fill them: not for value blocks that no warpgroup computes.
 
 // SM90-LABEL: func @many_tiles
-// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 2, segments = 16, segment_chunks = 16>
 func.func @many_tiles(%q: tensor<1x?x1x128xbf16>, %g: tensor<1x?x1x128xf32>, %b: tensor<1x?x1xf32>, %s: tensor<1x1x128x128xf32>)
     -> tensor<1x?x1x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>)
@@ -105,4 +108,54 @@ func.func @few_values(%q: tensor<1x?x1x32xbf16>, %s: tensor<1x1x32x32xf32>) -> t
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x1x32xbf16>, tensor<1x?x1x32xbf16>, tensor<1x?x1x32xbf16>)
       outs(%q, %s : tensor<1x?x1x32xbf16>, tensor<1x1x32x32xf32>) -> tensor<1x?x1x32xbf16>, tensor<1x1x32x32xf32>
   return %0#0 : tensor<1x?x1x32xbf16>
+}
+
+// Many states, or a number that is not known: blocks of one warp.
+
+// SM90-LABEL: func @decode_of_many
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>
+func.func @decode_of_many(%q: tensor<?x1x1x128xbf16>, %s: tensor<?x1x128x128xbf16>) -> tensor<?x1x1x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x1x1x128xbf16>, tensor<?x1x1x128xbf16>, tensor<?x1x1x128xbf16>)
+      outs(%q, %s : tensor<?x1x1x128xbf16>, tensor<?x1x128x128xbf16>) -> tensor<?x1x1x128xbf16>, tensor<?x1x128x128xbf16>
+  return %0#0 : tensor<?x1x1x128xbf16>
+}
+
+// Several tokens: eight at a time, of a float32 state 32 rows ...
+
+// CPU-LABEL: func @verify
+// CPU: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 128>
+// SM90-LABEL: func @verify
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 8, value_block = 32>
+func.func @verify(%q: tensor<?x4x1x128xbf16>, %at: tensor<?xi32>, %s: tensor<?x1x128x128xf32>) -> tensor<?x4x1x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x4x1x128xbf16>, tensor<?x4x1x128xbf16>, tensor<?x4x1x128xbf16>)
+      slots(%at : tensor<?xi32>) outs(%q, %s : tensor<?x4x1x128xbf16>, tensor<?x1x128x128xf32>) -> tensor<?x4x1x128xbf16>, tensor<?x1x128x128xf32>
+  return %0#0 : tensor<?x4x1x128xbf16>
+}
+
+// ... of one of 16 bits, or of few states, 16 ...
+
+// SM90-LABEL: func @verify_16bit
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 8, value_block = 16>
+func.func @verify_16bit(%q: tensor<?x4x1x128xbf16>, %s: tensor<?x1x128x128xbf16>) -> tensor<?x4x1x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x4x1x128xbf16>, tensor<?x4x1x128xbf16>, tensor<?x4x1x128xbf16>)
+      outs(%q, %s : tensor<?x4x1x128xbf16>, tensor<?x1x128x128xbf16>) -> tensor<?x4x1x128xbf16>, tensor<?x1x128x128xbf16>
+  return %0#0 : tensor<?x4x1x128xbf16>
+}
+
+// SM90-LABEL: func @verify_one
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 8, value_block = 16>
+func.func @verify_one(%q: tensor<1x4x1x128xbf16>, %s: tensor<1x1x128x128xf32>) -> tensor<1x4x1x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x4x1x128xbf16>, tensor<1x4x1x128xbf16>, tensor<1x4x1x128xbf16>)
+      outs(%q, %s : tensor<1x4x1x128xbf16>, tensor<1x1x128x128xf32>) -> tensor<1x4x1x128xbf16>, tensor<1x1x128x128xf32>
+  return %0#0 : tensor<1x4x1x128xbf16>
+}
+
+// ... and token by token where products do not say it: a gate per channel.
+
+// SM90-LABEL: func @verify_channels
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>
+func.func @verify_channels(%q: tensor<?x4x1x128xbf16>, %g: tensor<?x4x1x128xf32>, %s: tensor<?x1x128x128xf32>) -> tensor<?x4x1x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x4x1x128xbf16>, tensor<?x4x1x128xbf16>, tensor<?x4x1x128xbf16>)
+      gate(%g : tensor<?x4x1x128xf32>) outs(%q, %s : tensor<?x4x1x128xbf16>, tensor<?x1x128x128xf32>) -> tensor<?x4x1x128xbf16>, tensor<?x1x128x128xf32>
+  return %0#0 : tensor<?x4x1x128xbf16>
 }

@@ -43,16 +43,39 @@ func.func @rows() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 2, layo
   // CHECK-NEXT: thread 42: (5,8) (5,9) (5,10) (5,11) (5,40) (5,41) (5,42) (5,43) (13,8) (13,9) (13,10) (13,11) (13,40) (13,41) (13,42) (13,43)
   // CHECK-NEXT: owners 1 to 1, replicated bits 0
   %full = arith.constant {threads = array<i64: 0, 42>} dense<0.0> : vector<16x64xf32>
-  // Fewer columns than lanes: pairs of four lanes (bit 2) hold the same.
-  // CHECK: vector<8x16xf32>: 4 registers
+  // Fewer columns than lanes: pairs of lanes (bit 0) hold all, the others the same.
+  // CHECK: vector<8x8xf32>: 4 registers
   // CHECK-NEXT: thread 5: (0,4) (0,5) (0,6) (0,7)
   // CHECK-NEXT: thread 9: (1,4) (1,5) (1,6) (1,7)
-  // CHECK-NEXT: owners 2 to 2, replicated bits 4
-  %narrow = arith.constant {threads = array<i64: 5, 9>} dense<0.0> : vector<8x16xf32>
+  // CHECK-NEXT: owners 4 to 4, replicated bits 6
+  %narrow = arith.constant {threads = array<i64: 5, 9>} dense<0.0> : vector<8x8xf32>
+  // Two columns a lane.
+  // CHECK: vector<8x16xf32>: 2 registers
+  // CHECK-NEXT: thread 5: (0,10) (0,11)
+  // CHECK-NEXT: thread 9: (1,2) (1,3)
+  // CHECK-NEXT: owners 1 to 1, replicated bits 0
+  %pairs = arith.constant {threads = array<i64: 5, 9>} dense<0.0> : vector<8x16xf32>
   // CHECK: vector<16x1xi32>: 2 registers
   // CHECK-NEXT: thread 42: (5,0) (13,0)
   // CHECK-NEXT: owners 8 to 8, replicated bits 7
   %column = arith.constant {threads = array<i64: 42>} dense<0> : vector<16x1xi32>
+  return
+}
+
+// Four lanes a row: the chunks of a state of bf16, and beside it the accumulator of mma.sync.
+func.func @four_lanes() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 4, chunk = 8>} {
+  // CHECK: vector<8x64xbf16>: 16 registers
+  // CHECK-NEXT: thread 6: (1,16) (1,17) (1,18) (1,19) (1,20) (1,21) (1,22) (1,23) (1,48) (1,49) (1,50) (1,51) (1,52) (1,53) (1,54) (1,55)
+  // CHECK-NEXT: owners 1 to 1, replicated bits 0
+  %state = arith.constant {threads = array<i64: 6>} dense<0.0> : vector<8x64xbf16>
+  // CHECK: vector<16x8xf32>: 4 registers
+  // CHECK-NEXT: thread 6: (1,4) (1,5) (9,4) (9,5)
+  // CHECK-NEXT: owners 1 to 1, replicated bits 0
+  %sums = arith.constant {threads = array<i64: 6>} dense<0.0> : vector<16x8xf32>
+  // CHECK: vector<1x8xf32>: 2 registers
+  // CHECK-NEXT: thread 6: (0,4) (0,5)
+  // CHECK-NEXT: owners 8 to 8, replicated bits 28
+  %tokens = arith.constant {threads = array<i64: 6>} dense<0.0> : vector<1x8xf32>
   return
 }
 

@@ -54,19 +54,20 @@ func.func @other(%i: index, %v: f32) {
   return
 }
 
-// Every op on shared tiles counts: b of a product, scores, prefix sums, inverse.
+// Every op on shared tiles counts: b of a product, prefix sums, scores, inverse.
 // CHECK-LABEL: func.func @ops
 // CHECK:         gdn_tile.copy_in
 // CHECK-NEXT:    gdn_tile.barrier
 // CHECK-NEXT:    gdn_tile.mma
 // CHECK-NEXT:    gdn_tile.barrier
 // CHECK-NEXT:    gdn_tile.cumsum
+// CHECK-NEXT:    memref.alloc
+// CHECK-NEXT:    gdn_tile.copy_sums
 // CHECK-NEXT:    gdn_tile.barrier
 // CHECK-NEXT:    gdn_tile.scores
-// CHECK-NEXT:    gdn_tile.barrier
 // CHECK-NEXT:    gdn_tile.tri_inverse
-// CHECK-NEXT:    gdn_tile.cumsum
 // CHECK-NEXT:    gdn_tile.barrier
+// CHECK-NEXT:    gdn_tile.copy_sums
 // CHECK-NEXT:    gdn_tile.load
 func.func @ops(%x: memref<16x32xf32>, %v: vector<16x32xf32>) attributes {gdn_tile.kernel = #kernel} {
   %c0 = arith.constant 0 : index
@@ -75,10 +76,12 @@ func.func @ops(%x: memref<16x32xf32>, %v: vector<16x32xf32>) attributes {gdn_til
   gdn_tile.copy_in %x[%c0, %c0] dims [0, 1] to %a : memref<16x32xf32> to !tile
   %0 = gdn_tile.mma %v, %a {transpose_b} : vector<16x32xf32>, !tile -> vector<16x16xf32>
   gdn_tile.cumsum %a : !tile
-  gdn_tile.scores %a, %a, %a to %l : !tile, !tile, !tile to memref<16x16xf32, #shared>
+  %s = memref.alloc() : memref<17x32xf32, #shared>
+  gdn_tile.copy_sums %x[%c0, %c0] dims [0, 1] to %s {columns = 32 : i64, least = -104.0, factor = 1.0} : memref<16x32xf32> to memref<17x32xf32, #shared>
+  %1 = gdn_tile.scores %a, %a, %s acc(%0) : (!tile, !tile, memref<17x32xf32, #shared>, vector<16x16xf32>) -> vector<16x16xf32>
   gdn_tile.tri_inverse %l : memref<16x16xf32, #shared>
-  gdn_tile.cumsum %a : !tile
-  %1 = gdn_tile.load %l[%c0, %c0] dims [0, 1] : memref<16x16xf32, #shared>, vector<16x16xf32>
+  gdn_tile.copy_sums %x[%c0, %c0] dims [0, 1] to %s {columns = 32 : i64, least = -104.0, factor = 1.0} : memref<16x32xf32> to memref<17x32xf32, #shared>
+  %2 = gdn_tile.load %l[%c0, %c0] dims [0, 1] : memref<16x16xf32, #shared>, vector<16x16xf32>
   return
 }
 

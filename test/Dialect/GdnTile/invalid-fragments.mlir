@@ -238,45 +238,135 @@ func.func @f(%x: memref<16xf32>) {
 // -----
 
 #shared = #gpu.address_space<workgroup>
-func.func @f(%x: memref<16x8xbf16, #shared>, %g: memref<16xf32, #shared>, %a: memref<16x16xf32, #shared>) {
-  // expected-error @+1 {{expects x, y and gate of one shape CxK and out of shape CxC, but has}}
-  gdn_tile.scores %x, %x, %g to %a : memref<16x8xbf16, #shared>, memref<16x8xbf16, #shared>, memref<16xf32, #shared> to memref<16x16xf32, #shared>
+func.func @f(%x: memref<16x16xbf16, #shared>, %y: memref<16x8xbf16, #shared>, %s: memref<17x8xf32, #shared>, %v: vector<16x16xf32>) {
+  // expected-error @+1 {{expects q, k and left of one type CxK, but has 'memref<16x16xbf16, #gpu.address_space<workgroup>>' and 'memref<16x8xbf16, #gpu.address_space<workgroup>>'}}
+  %p = gdn_tile.scores %x, %y, %s acc(%v) : (memref<16x16xbf16, #shared>, memref<16x8xbf16, #shared>, memref<17x8xf32, #shared>, vector<16x16xf32>) -> vector<16x16xf32>
   return
 }
 
 // -----
 
 #shared = #gpu.address_space<workgroup>
-func.func @f(%x: memref<16x8xbf16, #shared>, %g: memref<16x8xf32, #shared>, %a: memref<16x8xf32, #shared>) {
-  // expected-error @+1 {{expects x, y and gate of one shape CxK and out of shape CxC, but has}}
-  gdn_tile.scores %x, %x, %g to %a : memref<16x8xbf16, #shared>, memref<16x8xbf16, #shared>, memref<16x8xf32, #shared> to memref<16x8xf32, #shared>
+func.func @f(%x: memref<16x8xbf16, #shared>, %y: memref<16x8xbf16, #shared>, %s: memref<17x8xf32, #shared>, %v: vector<16x16xf32>, %l: memref<16x16xbf16, #shared>) {
+  // expected-error @+1 {{expects q, k and left of one type CxK, but has 'memref<16x8xbf16, #gpu.address_space<workgroup>>' and 'memref<16x8xbf16, #gpu.address_space<workgroup>>' and 'memref<16x16xbf16, #gpu.address_space<workgroup>>'}}
+  %p, %a = gdn_tile.scores %x, %y, %s acc(%v) strict(%l acc %v) : (memref<16x8xbf16, #shared>, memref<16x8xbf16, #shared>, memref<17x8xf32, #shared>, vector<16x16xf32>, memref<16x16xbf16, #shared>, vector<16x16xf32>) -> (vector<16x16xf32>, vector<16x16xf32>)
   return
 }
 
 // -----
 
 #shared = #gpu.address_space<workgroup>
-func.func @f(%x: memref<16x8xi8, #shared>, %g: memref<16x8xf32, #shared>, %a: memref<16x16xf32, #shared>) {
+func.func @f(%x: memref<16x8xi8, #shared>, %y: memref<16x8xi8, #shared>, %s: memref<17x8xf32, #shared>, %v: vector<16x16xf32>) {
   // expected-error @+1 {{expects f16, bf16 or f32 operands, but has 'i8'}}
-  gdn_tile.scores %x, %x, %g to %a : memref<16x8xi8, #shared>, memref<16x8xi8, #shared>, memref<16x8xf32, #shared> to memref<16x16xf32, #shared>
+  %p = gdn_tile.scores %x, %y, %s acc(%v) : (memref<16x8xi8, #shared>, memref<16x8xi8, #shared>, memref<17x8xf32, #shared>, vector<16x16xf32>) -> vector<16x16xf32>
   return
 }
 
 // -----
 
 #shared = #gpu.address_space<workgroup>
-func.func @f(%x: memref<16x8xbf16, #shared>, %g: memref<16x8xbf16, #shared>, %a: memref<16x16xf32, #shared>) {
-  // expected-error @+1 {{expects the elements of 'gate' to be f32, but they are 'bf16'}}
-  gdn_tile.scores %x, %x, %g to %a : memref<16x8xbf16, #shared>, memref<16x8xbf16, #shared>, memref<16x8xbf16, #shared> to memref<16x16xf32, #shared>
+func.func @f(%x: memref<16x8xbf16, #shared>, %y: memref<16x8xbf16, #shared>, %s: memref<16x8xf32, #shared>, %v: vector<16x16xf32>) {
+  // expected-error @+1 {{expects sums of 17 rows and at least 8 columns, but has 'memref<16x8xf32, #gpu.address_space<workgroup>>'}}
+  %p = gdn_tile.scores %x, %y, %s acc(%v) : (memref<16x8xbf16, #shared>, memref<16x8xbf16, #shared>, memref<16x8xf32, #shared>, vector<16x16xf32>) -> vector<16x16xf32>
   return
 }
 
 // -----
 
 #shared = #gpu.address_space<workgroup>
-func.func @f(%x: memref<8x8xf32, #shared>) {
+func.func @f(%x: memref<16x8xbf16, #shared>, %y: memref<16x8xbf16, #shared>, %s: memref<17x7xf32, #shared>, %v: vector<16x16xf32>) {
+  // expected-error @+1 {{expects sums of 17 rows and at least 8 columns, but has 'memref<17x7xf32, #gpu.address_space<workgroup>>'}}
+  %p = gdn_tile.scores %x, %y, %s acc(%v) : (memref<16x8xbf16, #shared>, memref<16x8xbf16, #shared>, memref<17x7xf32, #shared>, vector<16x16xf32>) -> vector<16x16xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%x: memref<16x8xbf16, #shared>, %y: memref<16x8xbf16, #shared>, %s: memref<17x8xbf16, #shared>, %v: vector<16x16xf32>) {
+  // expected-error @+1 {{expects the elements of 'sums' to be f32, but they are 'bf16'}}
+  %p = gdn_tile.scores %x, %y, %s acc(%v) : (memref<16x8xbf16, #shared>, memref<16x8xbf16, #shared>, memref<17x8xbf16, #shared>, vector<16x16xf32>) -> vector<16x16xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%x: memref<16x8xbf16, #shared>, %y: memref<16x8xbf16, #shared>, %s: memref<17x8xf32, #shared>, %v: vector<16x8xf32>) {
+  // expected-error @+1 {{expects accumulators and results 'vector<16x16xf32>'}}
+  %p = gdn_tile.scores %x, %y, %s acc(%v) : (memref<16x8xbf16, #shared>, memref<16x8xbf16, #shared>, memref<17x8xf32, #shared>, vector<16x8xf32>) -> vector<16x8xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%x: memref<16x8xbf16, #shared>, %y: memref<16x8xbf16, #shared>, %s: memref<17x8xf32, #shared>, %v: vector<16x16xf32>, %l: memref<16x8xbf16, #shared>) {
+  // expected-error @+1 {{has two results with 'left' and one without it}}
+  %p = gdn_tile.scores %x, %y, %s acc(%v) strict(%l acc %v) : (memref<16x8xbf16, #shared>, memref<16x8xbf16, #shared>, memref<17x8xf32, #shared>, vector<16x16xf32>, memref<16x8xbf16, #shared>, vector<16x16xf32>) -> vector<16x16xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%x: memref<8x8xf32, #shared>, %y: memref<8x8xf32, #shared>, %s: memref<9x8xf32, #shared>, %v: vector<8x8xf32>) {
   // expected-error @+1 {{expects a chunk of 16, 32 or 64 tokens, but has 8}}
-  gdn_tile.scores %x, %x, %x to %x : memref<8x8xf32, #shared>, memref<8x8xf32, #shared>, memref<8x8xf32, #shared> to memref<8x8xf32, #shared>
+  %p = gdn_tile.scores %x, %y, %s acc(%v) : (memref<8x8xf32, #shared>, memref<8x8xf32, #shared>, memref<9x8xf32, #shared>, vector<8x8xf32>) -> vector<8x8xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%g: memref<?x8xf32>, %s: memref<17x8xf32, #shared>, %i: index) {
+  // expected-error @+1 {{sums 9 columns of a tile of 8}}
+  gdn_tile.copy_sums %g[%i, %i] dims [0, 1] to %s {columns = 9 : i64, least = -104.0, factor = 1.0} : memref<?x8xf32> to memref<17x8xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%g: memref<?x8xf32>, %s: memref<17x8xf32, #shared>, %i: index) {
+  // expected-error @+1 {{expects 'least' to be at most 0, but it is 1}}
+  gdn_tile.copy_sums %g[%i, %i] dims [0, 1] to %s {columns = 8 : i64, least = 1.0, factor = 1.0} : memref<?x8xf32> to memref<17x8xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%g: memref<?x8xf32>, %s: memref<17xf32, #shared>, %i: index) {
+  // expected-error @+1 {{expects a tile of rank 2, but has 'memref<17xf32, #gpu.address_space<workgroup>>'}}
+  gdn_tile.copy_sums %g[%i, %i] dims [0] to %s {columns = 8 : i64, least = -104.0, factor = 1.0} : memref<?x8xf32> to memref<17xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%g: memref<?x8xf32>, %s: memref<16x8xf32, #shared>, %i: index) {
+  // expected-error @+1 {{expects a chunk of 16, 32 or 64 tokens, but has 15}}
+  gdn_tile.copy_sums %g[%i, %i] dims [0, 1] to %s {columns = 8 : i64, least = -104.0, factor = 1.0} : memref<?x8xf32> to memref<16x8xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%g: memref<?x8xi32>, %s: memref<17x8xf32, #shared>, %i: index) {
+  // expected-error @+1 {{expects a source of f16, bf16 or f32, but has 'memref<?x8xi32>'}}
+  gdn_tile.copy_sums %g[%i, %i] dims [0, 1] to %s {columns = 8 : i64, least = -104.0, factor = 1.0} : memref<?x8xi32> to memref<17x8xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%g: memref<?x8xf32>, %s: memref<17x8xbf16, #shared>, %i: index) {
+  // expected-error @+1 {{expects the elements of 'tile' to be f32, but they are 'bf16'}}
+  gdn_tile.copy_sums %g[%i, %i] dims [0, 1] to %s {columns = 8 : i64, least = -104.0, factor = 1.0} : memref<?x8xf32> to memref<17x8xbf16, #shared>
   return
 }
 

@@ -54,15 +54,29 @@ func.func @rows(%x: memref<?x64xf32>)
 
 // CHECK-LABEL: func @chunk
 func.func @chunk() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
-  %x = memref.alloc() : memref<16x32xbf16, #shared>
   %g = memref.alloc() : memref<16x32xf32, #shared>
   %l = memref.alloc() : memref<16x16xf32, #shared>
   // CHECK: gdn_tile.cumsum %{{.*}} : memref<16x32xf32, #gpu.address_space<workgroup>>
   gdn_tile.cumsum %g : memref<16x32xf32, #shared>
-  // CHECK: gdn_tile.scores %{{.*}}, %{{.*}}, %{{.*}} to %{{.*}} {strict}
-  gdn_tile.scores %x, %x, %g to %l {strict} : memref<16x32xbf16, #shared>, memref<16x32xbf16, #shared>, memref<16x32xf32, #shared> to memref<16x16xf32, #shared>
   // CHECK: gdn_tile.tri_inverse %{{.*}} : memref<16x16xf32, #gpu.address_space<workgroup>>
   gdn_tile.tri_inverse %l : memref<16x16xf32, #shared>
+  return
+}
+
+// CHECK-LABEL: func @scores
+func.func @scores(%gate: memref<?x4x32xbf16>, %n: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : vector<64x64xf32>
+  %x = memref.alloc() : memref<64x32xbf16, #shared>
+  %sums = memref.alloc() : memref<65x40xf32, #shared>
+  // CHECK: gdn_tile.copy_sums %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] dims [0, 2] valid(%{{.*}}, %{{.*}}) to %{{.*}} {columns = 32 : i64, factor = 1.500000e+00 : f64, least = -1.040000e+02 : f64} : memref<?x4x32xbf16> to memref<65x40xf32, #gpu.address_space<workgroup>>
+  gdn_tile.copy_sums %gate[%c0, %c0, %c0] dims [0, 2] valid(%n, %n) to %sums {columns = 32 : i64, least = -104.0, factor = 1.5} : memref<?x4x32xbf16> to memref<65x40xf32, #shared>
+  // CHECK: gdn_tile.copy_sums %{{.*}} dims [0, 2] to
+  gdn_tile.copy_sums %gate[%c0, %c0, %c0] dims [0, 2] to %sums {columns = 32 : i64, least = -104.0, factor = 1.5} : memref<?x4x32xbf16> to memref<65x40xf32, #shared>
+  // CHECK: gdn_tile.scores %[[X:.*]], %[[X]], %{{.*}} acc(%{{.*}}) : (memref<64x32xbf16, #gpu.address_space<workgroup>>, memref<64x32xbf16, #gpu.address_space<workgroup>>, memref<65x40xf32, #gpu.address_space<workgroup>>, vector<64x64xf32>) -> vector<64x64xf32>
+  %p = gdn_tile.scores %x, %x, %sums acc(%zero) : (memref<64x32xbf16, #shared>, memref<64x32xbf16, #shared>, memref<65x40xf32, #shared>, vector<64x64xf32>) -> vector<64x64xf32>
+  // CHECK: gdn_tile.scores %[[X]], %[[X]], %{{.*}} acc(%{{.*}}) strict(%[[X]] acc %{{.*}}) :
+  %q, %a = gdn_tile.scores %x, %x, %sums acc(%p) strict(%x acc %zero) : (memref<64x32xbf16, #shared>, memref<64x32xbf16, #shared>, memref<65x40xf32, #shared>, vector<64x64xf32>, memref<64x32xbf16, #shared>, vector<64x64xf32>) -> (vector<64x64xf32>, vector<64x64xf32>)
   return
 }
 
@@ -95,5 +109,28 @@ func.func @attributes() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4
 // CHECK-LABEL: func @attributes_of_rows()
 // CHECK-SAME: #gdn_tile.kernel<warps = 1, layout = rows, lanes = 8, blocks = 2>
 func.func @attributes_of_rows() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 8, blocks = 2>} {
+  return
+}
+
+// CHECK-LABEL: func @registers
+func.func @registers(%s: memref<?x64xbf16>, %k: memref<?x64xbf16>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 4, chunk = 8>} {
+  %c0 = arith.constant 0 : index
+  // CHECK: gdn_tile.load {{.*}} dims [0, 1] {streaming} : memref<?x64xbf16>, vector<16x64xbf16>
+  %state = gdn_tile.load %s[%c0, %c0] dims [0, 1] {streaming} : memref<?x64xbf16>, vector<16x64xbf16>
+  %key = gdn_tile.load %k[%c0, %c0] dims [0, 1] : memref<?x64xbf16>, vector<8x64xbf16>
+  // CHECK: %{{.*}}:2 = gdn_tile.after_loads %{{.*}}, %{{.*}} : vector<8x64xbf16>, vector<16x64xbf16>
+  %b, %a = gdn_tile.after_loads %key, %state : vector<8x64xbf16>, vector<16x64xbf16>
+  // CHECK: %{{.*}}:2 = gdn_tile.dot %{{.*}} times(%{{.*}}, %{{.*}}) : vector<16x64xbf16>, vector<8x64xbf16>, vector<8x64xbf16> -> vector<16x8xf32>, vector<16x8xf32>
+  %x, %y = gdn_tile.dot %a times(%b, %b) : vector<16x64xbf16>, vector<8x64xbf16>, vector<8x64xbf16> -> vector<16x8xf32>, vector<16x8xf32>
+  // CHECK: gdn_tile.dot %{{.*}} times(%{{.*}}) : vector<8x64xbf16>, vector<8x64xbf16> -> vector<8x8xf32>
+  %l = gdn_tile.dot %b times(%b) : vector<8x64xbf16>, vector<8x64xbf16> -> vector<8x8xf32>
+  // CHECK: gdn_tile.tri_solve %{{.*}}, %{{.*}} {count = 4 : i64} : vector<8x8xf32>, vector<16x8xf32>
+  %u = gdn_tile.tri_solve %l, %x {count = 4 : i64} : vector<8x8xf32>, vector<16x8xf32>
+  %acc = arith.extf %a : vector<16x64xbf16> to vector<16x64xf32>
+  // CHECK: gdn_tile.outer %{{.*}}, %{{.*}} acc(%{{.*}}) {exact} : vector<16x8xf32>, vector<8x64xbf16>, vector<16x64xf32>
+  %next = gdn_tile.outer %u, %b acc(%acc) {exact} : vector<16x8xf32>, vector<8x64xbf16>, vector<16x64xf32>
+  %rounded = arith.truncf %next : vector<16x64xf32> to vector<16x64xbf16>
+  // CHECK: gdn_tile.store {{.*}} dims [0, 1] {streaming} : vector<16x64xbf16>, memref<?x64xbf16>
+  gdn_tile.store %rounded, %s[%c0, %c0] dims [0, 1] {streaming} : vector<16x64xbf16>, memref<?x64xbf16>
   return
 }

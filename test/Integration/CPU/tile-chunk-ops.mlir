@@ -45,42 +45,57 @@ func.func @inverse(%out: memref<16x16xf32>) attributes {gdn_tile.kernel = #kerne
   return
 }
 
-// x = 1, y = 2 in 16 columns, gate[i, c] = -200 i: the decay from j to i < j
-// is 0 in float32 for i > j and 1 for i = j; above the diagonal exp(200)
-// would overflow. So inclusive scores are 32 on the diagonal, strict ones 0.
-func.func @scores(%inclusive: memref<16x16xf32>, %strict: memref<16x16xf32>, %free: memref<16x16xf32>)
-    attributes {gdn_tile.kernel = #kernel} {
+// Gates of -300 in row i, clamped to -100 and halved, 3 rows of 16: sums of -50 i, which stay at -150.
+func.func @sums(%gate: memref<16x4xf32>, %out: memref<17x4xf32>) attributes {gdn_tile.kernel = #kernel} {
   %c0 = arith.constant 0 : index
-  %x1 = arith.constant dense<1.0> : vector<16x16xbf16>
-  %y2 = arith.constant dense<2.0> : vector<16x16xbf16>
-  %zero = arith.constant dense<0.0> : vector<16x16xf32>
-  %r = gdn_tile.iota : vector<16x1xi32>
-  %f = arith.sitofp %r : vector<16x1xi32> to vector<16x1xf32>
-  %scale = arith.constant dense<-200.0> : vector<16x1xf32>
-  %g1 = arith.mulf %f, %scale : vector<16x1xf32>
-  %g = vector.broadcast %g1 : vector<16x1xf32> to vector<16x16xf32>
-  %x = memref.alloc() : memref<16x16xbf16, #shared>
-  %y = memref.alloc() : memref<16x16xbf16, #shared>
-  %gate = memref.alloc() : memref<16x16xf32, #shared>
-  %a = memref.alloc() : memref<16x16xf32, #shared>
-  gdn_tile.store %x1, %x[%c0, %c0] dims [0, 1] : vector<16x16xbf16>, memref<16x16xbf16, #shared>
-  gdn_tile.store %y2, %y[%c0, %c0] dims [0, 1] : vector<16x16xbf16>, memref<16x16xbf16, #shared>
-  gdn_tile.store %g, %gate[%c0, %c0] dims [0, 1] : vector<16x16xf32>, memref<16x16xf32, #shared>
-  gdn_tile.scores %x, %y, %gate to %a : memref<16x16xbf16, #shared>, memref<16x16xbf16, #shared>, memref<16x16xf32, #shared> to memref<16x16xf32, #shared>
-  gdn_tile.copy_out %a to %inclusive[%c0, %c0] dims [0, 1] : memref<16x16xf32, #shared> to memref<16x16xf32>
-  gdn_tile.scores %x, %y, %gate to %a {strict} : memref<16x16xbf16, #shared>, memref<16x16xbf16, #shared>, memref<16x16xf32, #shared> to memref<16x16xf32, #shared>
-  gdn_tile.copy_out %a to %strict[%c0, %c0] dims [0, 1] : memref<16x16xf32, #shared> to memref<16x16xf32>
-  gdn_tile.store %zero, %gate[%c0, %c0] dims [0, 1] : vector<16x16xf32>, memref<16x16xf32, #shared>
-  gdn_tile.scores %x, %y, %gate to %a {strict} : memref<16x16xbf16, #shared>, memref<16x16xbf16, #shared>, memref<16x16xf32, #shared> to memref<16x16xf32, #shared>
-  gdn_tile.copy_out %a to %free[%c0, %c0] dims [0, 1] : memref<16x16xf32, #shared> to memref<16x16xf32>
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %tile = memref.alloc() : memref<17x4xf32, #shared>
+  gdn_tile.copy_sums %gate[%c0, %c0] dims [0, 1] valid(%c3, %c2) to %tile {columns = 4 : i64, least = -100.0, factor = 0.5} : memref<16x4xf32> to memref<17x4xf32, #shared>
+  gdn_tile.copy_out %tile to %out[%c0, %c0] dims [0, 1] : memref<17x4xf32, #shared> to memref<17x4xf32>
   return
 }
 
-func.func @host(%sums: memref<16x4xf32>, %line: memref<16xf32>, %a: memref<16x16xf32>, %b: memref<16x16xf32>, %c: memref<16x16xf32>, %d: memref<16x16xf32>) {
+// q = 1, k = 2, left = 3 in 16 columns, sums[i, c] = -200 i: the decay from j
+// to i is 0 in float32 for i > j and 1 for i = j; above the diagonal 2^200
+// would overflow. So inclusive scores are 32 on the diagonal, strict ones 0;
+// without decay they are 32 and 96 below it. The accumulators are 1.
+func.func @scores(%inclusive: memref<16x16xf32>, %strict: memref<16x16xf32>, %free: memref<16x16xf32>)
+    attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %q1 = arith.constant dense<1.0> : vector<16x16xbf16>
+  %k2 = arith.constant dense<2.0> : vector<16x16xbf16>
+  %l3 = arith.constant dense<3.0> : vector<16x16xbf16>
+  %zero = arith.constant dense<0.0> : vector<17x16xf32>
+  %one = arith.constant dense<1.0> : vector<16x16xf32>
+  %r = gdn_tile.iota : vector<17x1xi32>
+  %f = arith.sitofp %r : vector<17x1xi32> to vector<17x1xf32>
+  %scale = arith.constant dense<-200.0> : vector<17x1xf32>
+  %g1 = arith.mulf %f, %scale : vector<17x1xf32>
+  %g = vector.broadcast %g1 : vector<17x1xf32> to vector<17x16xf32>
+  %q = memref.alloc() : memref<16x16xbf16, #shared>
+  %k = memref.alloc() : memref<16x16xbf16, #shared>
+  %left = memref.alloc() : memref<16x16xbf16, #shared>
+  %sums = memref.alloc() : memref<17x16xf32, #shared>
+  gdn_tile.store %q1, %q[%c0, %c0] dims [0, 1] : vector<16x16xbf16>, memref<16x16xbf16, #shared>
+  gdn_tile.store %k2, %k[%c0, %c0] dims [0, 1] : vector<16x16xbf16>, memref<16x16xbf16, #shared>
+  gdn_tile.store %l3, %left[%c0, %c0] dims [0, 1] : vector<16x16xbf16>, memref<16x16xbf16, #shared>
+  gdn_tile.store %g, %sums[%c0, %c0] dims [0, 1] : vector<17x16xf32>, memref<17x16xf32, #shared>
+  %p, %a = gdn_tile.scores %q, %k, %sums acc(%one) strict(%left acc %one) : (memref<16x16xbf16, #shared>, memref<16x16xbf16, #shared>, memref<17x16xf32, #shared>, vector<16x16xf32>, memref<16x16xbf16, #shared>, vector<16x16xf32>) -> (vector<16x16xf32>, vector<16x16xf32>)
+  gdn_tile.store %p, %inclusive[%c0, %c0] dims [0, 1] : vector<16x16xf32>, memref<16x16xf32>
+  gdn_tile.store %a, %strict[%c0, %c0] dims [0, 1] : vector<16x16xf32>, memref<16x16xf32>
+  gdn_tile.store %zero, %sums[%c0, %c0] dims [0, 1] : vector<17x16xf32>, memref<17x16xf32, #shared>
+  %p2, %a2 = gdn_tile.scores %q, %k, %sums acc(%one) strict(%left acc %one) : (memref<16x16xbf16, #shared>, memref<16x16xbf16, #shared>, memref<17x16xf32, #shared>, vector<16x16xf32>, memref<16x16xbf16, #shared>, vector<16x16xf32>) -> (vector<16x16xf32>, vector<16x16xf32>)
+  gdn_tile.store %a2, %free[%c0, %c0] dims [0, 1] : vector<16x16xf32>, memref<16x16xf32>
+  return
+}
+
+func.func @host(%sums: memref<16x4xf32>, %line: memref<16xf32>, %a: memref<16x16xf32>, %b: memref<16x16xf32>, %c: memref<16x16xf32>, %d: memref<16x16xf32>, %gate: memref<16x4xf32>, %e: memref<17x4xf32>) {
   %c1 = arith.constant 1 : index
   gdn_tile.launch @cumsum grid(%c1) (%sums, %line : memref<16x4xf32>, memref<16xf32>)
   gdn_tile.launch @inverse grid(%c1) (%a : memref<16x16xf32>)
   gdn_tile.launch @scores grid(%c1) (%b, %c, %d : memref<16x16xf32>, memref<16x16xf32>, memref<16x16xf32>)
+  gdn_tile.launch @sums grid(%c1) (%gate, %e : memref<16x4xf32>, memref<17x4xf32>)
   return
 }
 
@@ -93,7 +108,11 @@ func.func @main() {
   %b = memref.alloc() : memref<16x16xf32>
   %c = memref.alloc() : memref<16x16xf32>
   %d = memref.alloc() : memref<16x16xf32>
-  call @host(%sums, %line, %a, %b, %c, %d) : (memref<16x4xf32>, memref<16xf32>, memref<16x16xf32>, memref<16x16xf32>, memref<16x16xf32>, memref<16x16xf32>) -> ()
+  %gate = memref.alloc() : memref<16x4xf32>
+  %e = memref.alloc() : memref<17x4xf32>
+  %strong = arith.constant -3.0e+02 : f32
+  linalg.fill ins(%strong : f32) outs(%gate : memref<16x4xf32>)
+  call @host(%sums, %line, %a, %b, %c, %d, %gate, %e) : (memref<16x4xf32>, memref<16xf32>, memref<16x16xf32>, memref<16x16xf32>, memref<16x16xf32>, memref<16x16xf32>, memref<16x4xf32>, memref<17x4xf32>) -> ()
   // CHECK: sizes = [16, 4]
   // CHECK-NEXT: {{^}}{{\[}}[1,   2,   3,   4],
   // CHECK-NEXT: [2,   4,   6,   8],
@@ -113,23 +132,32 @@ func.func @main() {
   %2 = memref.cast %a : memref<16x16xf32> to memref<*xf32>
   call @printMemrefF32(%2) : (memref<*xf32>) -> ()
   // CHECK: sizes = [16, 16]
-  // CHECK-NEXT: {{^}}{{\[}}[32,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0],
-  // CHECK-NEXT: [0,   32,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0],
-  // CHECK: [0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   32]]
+  // CHECK-NEXT: {{^}}{{\[}}[33,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1],
+  // CHECK-NEXT: [1,   33,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1],
+  // CHECK: [1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   33]]
   %3 = memref.cast %b : memref<16x16xf32> to memref<*xf32>
   call @printMemrefF32(%3) : (memref<*xf32>) -> ()
   // CHECK: sizes = [16, 16]
-  // CHECK-NEXT: {{^}}{{\[}}[0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0],
-  // CHECK-NEXT: [0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0],
-  // CHECK: [0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0]]
+  // CHECK-NEXT: {{^}}{{\[}}[1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1],
+  // CHECK-NEXT: [1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1],
+  // CHECK: [1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1]]
   %4 = memref.cast %c : memref<16x16xf32> to memref<*xf32>
   call @printMemrefF32(%4) : (memref<*xf32>) -> ()
   // CHECK: sizes = [16, 16]
-  // CHECK-NEXT: {{^}}{{\[}}[0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0],
-  // CHECK-NEXT: [32,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0],
-  // CHECK-NEXT: [32,   32,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0,   0],
-  // CHECK: [32,   32,   32,   32,   32,   32,   32,   32,   32,   32,   32,   32,   32,   32,   32,   0]]
+  // CHECK-NEXT: {{^}}{{\[}}[1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1],
+  // CHECK-NEXT: [97,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1],
+  // CHECK-NEXT: [97,   97,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1,   1],
+  // CHECK: [97,   97,   97,   97,   97,   97,   97,   97,   97,   97,   97,   97,   97,   97,   97,   1]]
   %5 = memref.cast %d : memref<16x16xf32> to memref<*xf32>
   call @printMemrefF32(%5) : (memref<*xf32>) -> ()
+  // CHECK: sizes = [17, 4]
+  // CHECK-NEXT: {{^}}{{\[}}[0,   0,   0,   0],
+  // CHECK-NEXT: [-50,   -50,   0,   0],
+  // CHECK-NEXT: [-100,   -100,   0,   0],
+  // CHECK-NEXT: [-150,   -150,   0,   0],
+  // CHECK-NEXT: [-150,   -150,   0,   0],
+  // CHECK: [-150,   -150,   0,   0]]
+  %6 = memref.cast %e : memref<17x4xf32> to memref<*xf32>
+  call @printMemrefF32(%6) : (memref<*xf32>) -> ()
   return
 }

@@ -40,8 +40,11 @@ void GdnDialect::initialize() {
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    Phases phases, int64_t chunk,
-                                   int64_t valueBlock, int64_t stages) {
-  if (chunk != 16 && chunk != 32 && chunk != 64)
+                                   int64_t valueBlock, int64_t stages,
+                                   int64_t segments, int64_t segmentChunks,
+                                   int64_t warps, bool streaming) {
+  bool isStepChunk = chunk == 8 && phases == Phases::Step;
+  if (chunk != 16 && chunk != 32 && chunk != 64 && !isStepChunk)
     return emitError() << "schedule: chunk must be 16, 32 or 64, but is "
                        << chunk;
   if (valueBlock < 1 || valueBlock > 512)
@@ -50,5 +53,22 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (stages < 1 || stages > 4)
     return emitError() << "schedule: stages must lie in 1..4, but is "
                        << stages;
+  constexpr int64_t limit = std::numeric_limits<int32_t>::max();
+  if (phases == Phases::Segmented) {
+    if (segments < 1 || segments > limit)
+      return emitError() << "schedule: segmented phases need segments in 1.."
+                         << limit << ", but segments is " << segments;
+    if (segmentChunks < 1 || segmentChunks > limit)
+      return emitError() << "schedule: segment_chunks must lie in 1.." << limit
+                         << ", but is " << segmentChunks;
+  } else if (segments != 0 || segmentChunks != 1) {
+    return emitError() << "schedule: segments and segment_chunks belong to "
+                          "segmented phases, but phases is "
+                       << stringifyPhases(phases);
+  }
+  if (warps < 1 || warps > 16)
+    return emitError() << "schedule: warps must lie in 1..16, but is " << warps;
+  if (phases != Phases::Step && (warps != 1 || streaming))
+    return emitError() << "schedule: warps and streaming are of step phases";
   return success();
 }

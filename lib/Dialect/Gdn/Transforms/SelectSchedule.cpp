@@ -26,6 +26,13 @@ namespace {
 constexpr int64_t kMaxStepTokens = 8;
 // Rows of the state that one decode block keeps in registers.
 constexpr int64_t kStepRows = 8;
+// Sequences times value heads whose states fit in the L2 cache.
+constexpr int64_t kFewStates = 512;
+// Blocks of the scan up to which long sequences are cut into segments.
+constexpr int64_t kFewScanBlocks = 32;
+constexpr int64_t kMaxSegments = 16;
+// Chunks below which a segment does not repay its transition matrix.
+constexpr int64_t kSegmentChunks = 16;
 // Value channels of a block on the CPU.
 constexpr int64_t kMaxCpuValueBlock = 256;
 // Key channels from which the state leaves registers for short chunks only.
@@ -80,11 +87,64 @@ bool hasOddCheckpoints(RecurrenceOp op) {
   return op.getCheckpointDistance() % 16 != 0;
 }
 
+/// True if eight tokens at a time are faster than one by one, and possible.
+bool goesInEights(RecurrenceOp op) {
+  int64_t tokens = op.getQType().getDimSize(1);
+  return hasFewTokens(op) && tokens > 1 && !op.getOffsets() && !op.isKFirst() &&
+         !op.hasChannelGate() && !op.getErase() &&
+         op.getQType().getElementType().getIntOrFloatBitWidth() == 16 &&
+         op.getKeySize() <= kMaxKeysOfLongChunk &&
+         llvm::alignTo(op.getKeySize(), 16) % 32 == 0 &&
+         op.getValueSize() >= 16;
+}
+
+ScheduleAttr getStep(MLIRContext *context, int64_t chunk, int64_t rows,
+                     int64_t warps, bool streaming) {
+  return ScheduleAttr::get(context, Phases::Step, chunk, rows, /*stages=*/1,
+                           /*segments=*/0, /*segment_chunks=*/1, warps,
+                           streaming);
+}
+
+/// Measured on an H200 at K = V = 128. A few states are a matter of latency:
+/// more warps with fewer loads each, and no room in the caches. Many, or a
+/// number that is not known, are streamed best by blocks of one warp.
+ScheduleAttr selectStepSchedule(RecurrenceOp op) {
+  MLIRContext *context = op.getContext();
+  bool isF32 = op.getStateType().getElementType().isF32();
+  int64_t sequences = op.getNumSequences();
+  bool isSmall = !ShapedType::isDynamic(sequences) &&
+                 sequences * op.getNumValueHeads() <= kFewStates;
+  if (goesInEights(op)) {
+    bool isOne = !ShapedType::isDynamic(sequences) &&
+                 sequences * op.getNumValueHeads() <= kFewStates / 8;
+    int64_t rows = isF32 && !isOne && op.getValueSize() >= 32 ? 32 : 16;
+    return getStep(context, 8, rows, 1, false);
+  }
+  if (isSmall && !op.isKFirst() && hasFewTokens(op))
+    return getStep(context, 16, isF32 ? kStepRows : 2 * kStepRows, 4, true);
+  return getStep(context, 16, kStepRows, 1, false);
+}
+
+/// Segments into which few heads cut long sequences, so that about 128 blocks
+/// of the scan run side by side; 0 where the heads fill the GPU. From eight
+/// value heads on, 64 chunks of one sequence repay the two kernels more
+/// (measured on an H200 at K = V = 128).
+int64_t selectSegments(RecurrenceOp op, int64_t valueBlock) {
+  int64_t blocks =
+      op.getNumValueHeads() * llvm::divideCeil(op.getValueSize(), valueBlock);
+  int64_t tokens = op.getQType().getDimSize(1);
+  bool isShort = !ShapedType::isDynamic(tokens) && tokens < 4096;
+  if (blocks > kFewScanBlocks || op.getKeySize() > kMaxKeysOfLongChunk ||
+      isShort)
+    return 0;
+  return std::min<int64_t>(128 / blocks, kMaxSegments);
+}
+
 FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
                                           const GpuTarget &target) {
   MLIRContext *context = op.getContext();
   if ((hasFewTokens(op) && !op.getOffsets()) || hasOddCheckpoints(op))
-    return ScheduleAttr::get(context, Phases::Step, 16, kStepRows, 1);
+    return selectStepSchedule(op);
 
   int64_t valueBlock =
       std::min<int64_t>(64, llvm::alignTo(op.getValueSize(), 16));
@@ -100,10 +160,16 @@ FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
   // own issue them.
   for (int64_t stages : {2, 1})
     for (int64_t chunk = longest; chunk >= 16; chunk /= 2)
-      if (op.getCheckpointDistance() % chunk == 0 && fits(chunk, stages))
-        return ScheduleAttr::get(
-            context, Phases::Split, chunk, valueBlock,
-            hasRoles && stages == 2 && fits(chunk, 3) ? 3 : stages);
+      if (op.getCheckpointDistance() % chunk == 0 && fits(chunk, stages)) {
+        int64_t deep = hasRoles && stages == 2 && fits(chunk, 3) ? 3 : stages;
+        int64_t segments = hasRoles ? selectSegments(op, valueBlock) : 0;
+        if (segments)
+          return ScheduleAttr::get(context, Phases::Segmented, chunk,
+                                   valueBlock, deep, segments, kSegmentChunks,
+                                   /*warps=*/1, /*streaming=*/false);
+        return ScheduleAttr::get(context, Phases::Split, chunk, valueBlock,
+                                 deep);
+      }
   SplitFootprint least(op, 16, valueBlock, 1, hasRoles);
   op.emitOpError("does not fit the shared memory of ")
       << target.name << ": chunks of 16 tokens with K = " << op.getKeySize()

@@ -87,6 +87,9 @@ FragmentLayout::get(KernelAttr kernel, VectorType type,
     layout.cols = {0};
     return layout;
   }
+  // With four lanes the accumulator of mma.sync.
+  if (numCols == 2 * lanes)
+    chunk = 2;
   int64_t colLanes = std::min(lanes, numCols / chunk);
   if (numCols % chunk != 0 || !llvm::isPowerOf2_64(colLanes) ||
       numCols % (colLanes * chunk) != 0)

@@ -113,6 +113,27 @@ static LogicalResult verifySharedTile(Operation *op, Type type) {
   return success();
 }
 
+static bool isF16BF16OrF32(Type type) {
+  return type.isF16() || type.isBF16() || type.isF32();
+}
+
+static LogicalResult verifyF32Tile(Operation *op, StringRef name, Value tile) {
+  if (failed(verifySharedTile(op, tile.getType())))
+    return failure();
+  auto type = cast<MemRefType>(tile.getType());
+  if (!type.getElementType().isF32())
+    return op->emitOpError("expects the elements of '")
+           << name << "' to be f32, but they are " << type.getElementType();
+  return success();
+}
+
+static LogicalResult verifyChunk(Operation *op, int64_t chunk) {
+  if (chunk == 16 || chunk == 32 || chunk == 64)
+    return success();
+  return op->emitOpError("expects a chunk of 16, 32 or 64 tokens, but has ")
+         << chunk;
+}
+
 Value StageOp::getViewSource() { return getBuffers(); }
 
 LogicalResult StageOp::verify() {
@@ -236,6 +257,35 @@ void CopyOutOp::getEffects(Effects &effects) {
   addWrite(effects, getDestinationMutable());
 }
 
+LogicalResult CopySumsOp::verify() {
+  if (failed(verifyCopy(*this, getTile().getType(), getSource().getType(),
+                        getIndices().size(), getDims(), getValid().size(),
+                        Value())) ||
+      failed(verifyF32Tile(*this, "tile", getTile())))
+    return failure();
+  auto source = cast<MemRefType>(getSource().getType());
+  auto tile = cast<MemRefType>(getTile().getType());
+  if (!isF16BF16OrF32(source.getElementType()))
+    return emitOpError("expects a source of f16, bf16 or f32, but has ")
+           << source;
+  if (tile.getRank() != 2)
+    return emitOpError("expects a tile of rank 2, but has ") << tile;
+  int64_t columns = getColumnsAttr().getInt();
+  if (columns < 1 || columns > tile.getDimSize(1))
+    return emitOpError("sums ")
+           << columns << " columns of a tile of " << tile.getDimSize(1);
+  // Rows that do not exist count as zeros.
+  if (getLeast().convertToDouble() > 0)
+    return emitOpError("expects 'least' to be at most 0, but it is ")
+           << getLeast().convertToDouble();
+  return verifyChunk(*this, tile.getDimSize(0) - 1);
+}
+
+void CopySumsOp::getEffects(Effects &effects) {
+  addRead(effects, getSourceMutable());
+  addWrite(effects, getTileMutable());
+}
+
 LogicalResult WaitOp::verify() {
   if (int64_t pending = getPendingAttr().getInt(); pending < 0)
     return emitOpError("cannot leave ") << pending << " groups pending";
@@ -282,10 +332,6 @@ LogicalResult StoreOp::verify() {
 
 void StoreOp::getEffects(Effects &effects) {
   addWrite(effects, getMemrefMutable());
-}
-
-static bool isF16BF16OrF32(Type type) {
-  return type.isF16() || type.isBF16() || type.isF32();
 }
 
 LogicalResult MmaOp::verify() {
@@ -368,23 +414,6 @@ LogicalResult IotaOp::verify() {
 // Ops on shared tiles
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyF32Tile(Operation *op, StringRef name, Value tile) {
-  if (failed(verifySharedTile(op, tile.getType())))
-    return failure();
-  auto type = cast<MemRefType>(tile.getType());
-  if (!type.getElementType().isF32())
-    return op->emitOpError("expects the elements of '")
-           << name << "' to be f32, but they are " << type.getElementType();
-  return success();
-}
-
-static LogicalResult verifyChunk(Operation *op, int64_t chunk) {
-  if (chunk == 16 || chunk == 32 || chunk == 64)
-    return success();
-  return op->emitOpError("expects a chunk of 16, 32 or 64 tokens, but has ")
-         << chunk;
-}
-
 LogicalResult CumsumOp::verify() {
   if (failed(verifyF32Tile(*this, "tile", getTile())))
     return failure();
@@ -398,32 +427,44 @@ void CumsumOp::getEffects(Effects &effects) {
 }
 
 LogicalResult ScoresOp::verify() {
-  if (failed(verifySharedTile(*this, getX().getType())) ||
-      failed(verifyF32Tile(*this, "gate", getGate())) ||
-      failed(verifyF32Tile(*this, "out", getOut())))
+  if (failed(verifySharedTile(*this, getK().getType())) ||
+      failed(verifyF32Tile(*this, "sums", getSums())))
     return failure();
-  auto x = cast<MemRefType>(getX().getType());
-  if (!isF16BF16OrF32(x.getElementType()))
+  auto k = cast<MemRefType>(getK().getType());
+  if (!isF16BF16OrF32(k.getElementType()))
     return emitOpError("expects f16, bf16 or f32 operands, but has ")
-           << x.getElementType();
-  auto gate = cast<MemRefType>(getGate().getType());
-  auto out = cast<MemRefType>(getOut().getType());
-  if (getY().getType() != x || x.getRank() != 2 ||
-      gate.getShape() != x.getShape() || out.getRank() != 2 ||
-      out.getDimSize(0) != x.getDimSize(0) ||
-      out.getDimSize(1) != x.getDimSize(0))
-    return emitOpError(
-               "expects x, y and gate of one shape CxK and out of shape "
-               "CxC, but has ")
-           << x << ", " << getY().getType() << ", " << gate << " and " << out;
-  return verifyChunk(*this, x.getDimSize(0));
+           << k.getElementType();
+  if (k.getRank() != 2 || getQ().getType() != k ||
+      (getLeft() && getLeft().getType() != k))
+    return emitOpError("expects q, k and left of one type CxK, but has ")
+           << getQ().getType() << " and " << k << (getLeft() ? " and " : "")
+           << (getLeft() ? getLeft().getType() : Type());
+  auto sums = cast<MemRefType>(getSums().getType());
+  int64_t chunk = k.getDimSize(0);
+  if (sums.getRank() != 2 || sums.getDimSize(0) != chunk + 1 ||
+      sums.getDimSize(1) < k.getDimSize(1))
+    return emitOpError("expects sums of ")
+           << chunk + 1 << " rows and at least " << k.getDimSize(1)
+           << " columns, but has " << sums;
+  auto fragment =
+      VectorType::get({chunk, chunk}, Float32Type::get(getContext()));
+  auto isFragment = [&](Value value) {
+    return !value || value.getType() == fragment;
+  };
+  if (static_cast<bool>(getStrict()) != static_cast<bool>(getLeft()))
+    return emitOpError("has two results with 'left' and one without it");
+  if (!isFragment(getAcc()) || !isFragment(getStrictAcc()) ||
+      !isFragment(getScores()) || !isFragment(getStrict()))
+    return emitOpError("expects accumulators and results ") << fragment;
+  return verifyChunk(*this, chunk);
 }
 
 void ScoresOp::getEffects(Effects &effects) {
-  addRead(effects, getXMutable());
-  addRead(effects, getYMutable());
-  addRead(effects, getGateMutable());
-  addWrite(effects, getOutMutable());
+  addRead(effects, getQMutable());
+  addRead(effects, getKMutable());
+  addRead(effects, getSumsMutable());
+  for (OpOperand &left : getLeftMutable())
+    addRead(effects, left);
 }
 
 LogicalResult TriInverseOp::verify() {

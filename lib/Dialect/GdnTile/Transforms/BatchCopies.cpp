@@ -70,6 +70,9 @@ static void batchBlock(Block &block) {
       if (canBeAsync(copy))
         copies.push_back(copy);
       last = copy;
+    } else if (isa<CopySumsOp>(op) && last) {
+      // What it waits for comes together with the copies in front.
+      last = &op;
     } else if (!isPure(&op)) {
       finish();
     }

@@ -27,24 +27,29 @@ using namespace mlir::gdn_tile;
 
 namespace {
 
-/// A shared tile: an allocation and, if it is known, the stage of it.
+/// A shared tile: an allocation and, where they are known, the stage of it and
+/// the columns in it.
 struct Tile {
   static constexpr int64_t kAnyStage = -1;
 
   Value allocation;
   int64_t stage = kAnyStage;
+  int64_t firstColumn = 0;
+  int64_t endColumn = std::numeric_limits<int64_t>::max();
 
   bool overlaps(const Tile &other) const {
     return allocation == other.allocation &&
            (stage == other.stage || stage == kAnyStage ||
-            other.stage == kAnyStage);
+            other.stage == kAnyStage) &&
+           firstColumn < other.endColumn && other.firstColumn < endColumn;
   }
-  bool operator<(const Tile &other) const {
-    return std::make_pair(allocation.getAsOpaquePointer(), stage) <
-           std::make_pair(other.allocation.getAsOpaquePointer(), other.stage);
+  auto getKey() const {
+    return std::make_tuple(allocation.getAsOpaquePointer(), stage, firstColumn,
+                           endColumn);
   }
+  bool operator<(const Tile &other) const { return getKey() < other.getKey(); }
   bool operator==(const Tile &other) const {
-    return allocation == other.allocation && stage == other.stage;
+    return getKey() == other.getKey();
   }
 };
 
@@ -150,6 +155,23 @@ SmallVector<Value> getCopiedTiles(Value token) {
   return tiles;
 }
 
+/// Narrows the tile that a load or store of `fragment` touches to its columns,
+/// if they are constant.
+void setColumns(Tile &tile, MemRefType memref, VectorType fragment,
+                ValueRange indices, ArrayRef<int64_t> dims) {
+  std::optional<int64_t> first = getConstantIntValue(indices.back());
+  if (memref.getRank() != 2 || !first)
+    return;
+  int64_t size = 1;
+  if (dims.back() == 1)
+    size = fragment.getDimSize(1) == 1 ? fragment.getDimSize(0)
+                                       : fragment.getDimSize(1);
+  else if (dims.front() == 1)
+    size = fragment.getDimSize(0);
+  tile.firstColumn = *first;
+  tile.endColumn = *first + size;
+}
+
 /// Appends the accesses of an op without regions to shared memory.
 LogicalResult getAccesses(Operation *op, SmallVectorImpl<Access> &accesses) {
   auto append = [&](Value memref, bool isWrite) -> LogicalResult {
@@ -189,8 +211,20 @@ LogicalResult getAccesses(Operation *op, SmallVectorImpl<Access> &accesses) {
     if (!memref || !isShared(memref.getType()) ||
         !(isWrite || isa<MemoryEffects::Read>(effect.getEffect())))
       continue;
+    size_t before = accesses.size();
     if (failed(append(memref, isWrite)))
       return failure();
+    if (accesses.size() == before)
+      continue;
+    auto setColumnsOf = [&](auto access, Value fragment) {
+      setColumns(accesses.back().tile, cast<MemRefType>(memref.getType()),
+                 cast<VectorType>(fragment.getType()), access.getIndices(),
+                 access.getDims());
+    };
+    if (auto load = dyn_cast<LoadOp>(op))
+      setColumnsOf(load, load.getResult());
+    else if (auto store = dyn_cast<StoreOp>(op))
+      setColumnsOf(store, store.getValue());
   }
   return success();
 }

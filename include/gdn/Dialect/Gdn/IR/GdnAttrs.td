@@ -42,7 +42,8 @@ def Gdn_ActivationAttr : EnumAttr<Gdn_Dialect, Gdn_Activation, "activation"> {
 def Gdn_Phases : Gdn_Enum<"Phases", "how a recurrence is cut into kernels", [
   I32EnumAttrCase<"Fused", 0, "fused">,
   I32EnumAttrCase<"Split", 1, "split">,
-  I32EnumAttrCase<"Step", 2, "step">
+  I32EnumAttrCase<"Step", 2, "step">,
+  I32EnumAttrCase<"Segmented", 3, "segmented">
 ]>;
 
 def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
@@ -54,22 +55,41 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
 
     | field | meaning |
     |---|---|
-    | `phases` | `fused`: chunkwise, one program (CPU); `split`: a chunk-parallel *prepare* kernel and a serial *scan* kernel (GPU); `step`: token by token, the state in registers (decode) |
-    | `chunk` | tokens per chunk: a power of two, 16 to 64 |
-    | `value_block` | rows of the state (value index) per work item, a multiple of 16 on the GPU |
+    | `phases` | `fused`: chunkwise, one program (CPU); `split`: a chunk-parallel *prepare* kernel and a serial *scan* kernel (GPU); `segmented`: split, with the chunks of a sequence cut into segments that run side by side (GPU); `step`: the state in registers for all tokens (decode, verify) |
+    | `chunk` | tokens per chunk: a power of two, 16 to 64; `step` phases on the GPU: 8 = eight tokens at a time by products, else token by token |
+    | `value_block` | rows of the state (value index) per work item, a multiple of 16 on the GPU (`step` phases token by token: of the rows that its warps hold at once) |
     | `stages` | buffers per shared-memory tile of the scan: 1 (synchronous) or more |
+    | `segments` | with `segmented`, and only then: segments that all sequences together are cut into, about |
+    | `segment_chunks` | with `segmented`: least number of chunks of a segment, 1 unless given |
+    | `warps` | `step` phases token by token: warps of a block, 1 to 16 |
+    | `streaming` | `step` phases: the caches need not keep the state; pays while all states together are small |
+
+    With `segmented` a segment has L = max(`segment_chunks`, ceil(chunks / `segments`))
+    chunks, the last of a sequence fewer, where `chunks` counts those of all
+    sequences. L is computed when the function is called, so one compiled function
+    cuts a single long sequence into `segments` pieces and leaves a large batch
+    whole. A transition matrix carries the state over each segment; nothing is
+    truncated. On the CPU (level 1) `segmented` means the same as `fused`.
 
     Example: `#gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>`.
   }];
   let parameters = (ins
     EnumParameter<Gdn_Phases>:$phases,
     "int64_t":$chunk,
-    "int64_t":$valueBlock,
-    DefaultValuedParameter<"int64_t", "1">:$stages);
-  let assemblyFormat = [{
-    `<` `phases` `=` $phases `,` `chunk` `=` $chunk `,` `value_block` `=`
-    $valueBlock (`,` `stages` `=` $stages^)? `>`
-  }];
+    "int64_t":$value_block,
+    DefaultValuedParameter<"int64_t", "1">:$stages,
+    DefaultValuedParameter<"int64_t", "0">:$segments,
+    DefaultValuedParameter<"int64_t", "1">:$segment_chunks,
+    DefaultValuedParameter<"int64_t", "1">:$warps,
+    DefaultValuedParameter<"bool", "false">:$streaming);
+  let builders = [
+    AttrBuilder<(ins "::mlir::gdn::Phases":$phases, "int64_t":$chunk,
+                     "int64_t":$valueBlock, "int64_t":$stages), [{
+      return $_get($_ctxt, phases, chunk, valueBlock, stages, /*segments=*/0,
+                   /*segment_chunks=*/1, /*warps=*/1, /*streaming=*/false);
+    }]>
+  ];
+  let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
 

@@ -87,7 +87,8 @@ def GdnTile_KernelAttr : AttrDef<GdnTile_Dialect, "Kernel"> {
     `rows` with L lanes, for M a multiple of warps * 32/L and N a multiple of E L
     or N = E * (a divisor of L), E = 16 bytes / element size of the state's type as
     `chunk` says: register r = (i, j, e) of lane l in warp w holds row
-    (w + warps i) (32/L) + l / L and column (l % L) E + j E L + e.
+    (w + warps i) (32/L) + l / L and column (l % L) E + j E L + e. For N = 2 L it is
+    E = 2: with 4 lanes and 8 columns that is the accumulator of mma.sync.
   }];
   let parameters = (ins
     "int64_t":$warps,

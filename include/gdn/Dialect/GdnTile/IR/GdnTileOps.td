@@ -223,7 +223,8 @@ def GdnTile_LoadOp : GdnTile_AccessOp<"load"> {
     `dims[1]`, both from `indices`; so `dims [1, 0]` loads a transposed tile. A
     fragment with a single row or column names only its one running dimension.
     Elements at or behind `valid` (one bound per entry of dims) are zero and not
-    read.
+    read. `streaming` says of global memory that nobody reads it again soon: it
+    does not stay in the L1 cache.
 
     ```mlir
     %s = gdn_tile.load %state[%n, %h, %v0, %c0] dims [2, 3] valid(%rows, %c128)
@@ -232,7 +233,8 @@ def GdnTile_LoadOp : GdnTile_AccessOp<"load"> {
     ```
   }];
   let arguments = (ins AnyMemRef:$memref, Variadic<Index>:$indices,
-                       DenseI64ArrayAttr:$dims, Variadic<Index>:$valid);
+                       DenseI64ArrayAttr:$dims, Variadic<Index>:$valid,
+                       UnitAttr:$streaming);
   let results = (outs GdnTile_Fragment:$result);
   let assemblyFormat = [{
     $memref `[` $indices `]` `dims` $dims (`valid` `(` $valid^ `)`)? attr-dict `:`
@@ -244,10 +246,11 @@ def GdnTile_StoreOp : GdnTile_AccessOp<"store"> {
   let summary = "store a fragment to global or shared memory";
   let description = [{
     The reverse of `gdn_tile.load`; elements at or behind `valid` are not written.
+    `streaming` data is the first to leave the caches.
   }];
   let arguments = (ins GdnTile_Fragment:$value, AnyMemRef:$memref,
                        Variadic<Index>:$indices, DenseI64ArrayAttr:$dims,
-                       Variadic<Index>:$valid);
+                       Variadic<Index>:$valid, UnitAttr:$streaming);
   let assemblyFormat = [{
     $value `,` $memref `[` $indices `]` `dims` $dims (`valid` `(` $valid^ `)`)?
     attr-dict `:` type($value) `,` type($memref)
@@ -343,19 +346,73 @@ def GdnTile_CumsumOp : GdnTile_SharedOp<"cumsum"> {
   let assemblyFormat = "$tile attr-dict `:` type($tile)";
 }
 
-def GdnTile_ScoresOp : GdnTile_SharedOp<"scores"> {
-  let summary = "causal scores with a gate per key channel, from and to shared memory";
+def GdnTile_CopySumsOp : GdnTile_CopyOp<"copy_sums"> {
+  let summary = "running sums of a tile of global memory, into shared memory";
   let description = [{
-    `out[i, j] = sum_c x[i, c] y[j, c] exp(G[i, c] - G[j, c])` for i >= j (i > j if
-    `strict`), else 0; as `gdn.scores`. x, y are `memref<CxK>` tiles, gate
-    `memref<CxKxf32>` (inclusive cumulative sums), out `memref<CxCxf32>`. Differences
-    are taken before the exponent.
+    With x(i, c) the element of `source` that `gdn_tile.copy_in` would copy to row i and
+    column c, the first `columns` columns of the tile of C + 1 rows get
+
+        tile[0, c] = 0,  tile[i + 1, c] = tile[i, c] + factor * max(x(i, c), least)
+
+    in float32; what lies behind them is left alone. Sums of 16 rows are formed on their
+    own and added to those in front. Rows at or behind `valid[0]` add nothing, columns at
+    or behind `valid[1]` are zero. C = 16, 32 or 64. Row b of the tile is the sum in front
+    of row b of the source, so the tile holds the anchors that `gdn_tile.scores` needs.
+
+    ```mlir
+    gdn_tile.copy_sums %gate[%row, %head, %c0] dims [0, 2] valid(%rows, %c64) to %sums {columns = 64 : i64, least = -104.0, factor = 1.44}
+        : memref<?x16x128xf32> to memref<65x72xf32, #gpu.address_space<workgroup>>
+    ```
   }];
-  let arguments = (ins AnyMemRef:$x, AnyMemRef:$y, AnyMemRef:$gate,
-                       AnyMemRef:$out, UnitAttr:$strict);
+  let arguments = (ins AnyMemRef:$source, Variadic<Index>:$indices,
+                       DenseI64ArrayAttr:$dims, Variadic<Index>:$valid,
+                       AnyMemRef:$tile, I64Attr:$columns, F64Attr:$least,
+                       F64Attr:$factor);
   let assemblyFormat = [{
-    $x `,` $y `,` $gate `to` $out attr-dict `:` type($x) `,` type($y) `,` type($gate) `to` type($out)
+    $source `[` $indices `]` `dims` $dims (`valid` `(` $valid^ `)`)? `to` $tile
+    attr-dict `:` type($source) `to` type($tile)
   }];
+}
+
+def GdnTile_ScoresOp : GdnTile_Op<"scores", [
+    AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "causal scores with a gate per key channel";
+  let description = [{
+    With G[i, c] = sums[i + 1, c], the running sum of the log2 gates of a chunk of C tokens:
+
+        scores[i, j] = acc[i, j]        + sum_c q[i, c]    k[j, c] 2^(G[i, c] - G[j, c])   for i >= j
+        strict[i, j] = strict_acc[i, j] + sum_c left[i, c] k[j, c] 2^(G[i, c] - G[j, c])   for i > j
+
+    and the accumulators as they are elsewhere. q, k and left are `memref<CxK>` tiles of one
+    type, sums is `memref<(C+1)xNxf32>` with N >= K, as `gdn_tile.copy_sums` fills it; the
+    fragments are `vector<CxCxf32>`. Of 16-bit tiles the operands of products are rounded to
+    TF32, float32 ones enter in two TF32 parts.
+
+    The GPU form has blocks of 16 tokens. Rows of a block get the factor 2^(G[i] - a),
+    columns 2^(a - G[j]), with the anchor a = sums in front of the rows' block: neither
+    looks at a later token, and in front of the block neither exceeds 1. On the diagonal
+    the second one grows, which is safe while the gates of a block sum up to no less
+    than -160; rows behind that are computed by halves of the block, halves of these and so on,
+    each with the anchor between the two halves. So no gates lead to infinities, and a
+    score never depends on the gates of later tokens.
+
+    ```mlir
+    %p, %a = gdn_tile.scores %q, %k, %sums acc(%p0) strict(%k acc %a0)
+        : (memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, memref<65x72xf32, #shared>, vector<64x64xf32>,
+           memref<64x64xbf16, #shared>, vector<64x64xf32>) -> (vector<64x64xf32>, vector<64x64xf32>)
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$sums,
+                       GdnTile_Fragment:$acc, Optional<AnyMemRef>:$left,
+                       Optional<GdnTile_Fragment>:$strict_acc);
+  let results = (outs GdnTile_Fragment:$scores,
+                      Optional<GdnTile_Fragment>:$strict);
+  let assemblyFormat = [{
+    $q `,` $k `,` $sums `acc` `(` $acc `)` (`strict` `(` $left^ `acc` $strict_acc `)`)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
 }
 
 def GdnTile_TriInverseOp : GdnTile_SharedOp<"tri_inverse"> {
@@ -500,6 +557,7 @@ def GdnTile_RingReleaseOp : GdnTile_RingUserOp<"ring_release"> {
   let arguments = (ins GdnTile_Ring:$ring, Index:$iteration);
   let assemblyFormat = "$ring `[` $iteration `]` attr-dict `:` type($ring)";
 }
+include "gdn/Dialect/GdnTile/IR/GdnTileRegisterOps.td"
 
 include "gdn/Dialect/GdnTile/IR/GdnTileWarpOps.td"
 

@@ -1,0 +1,283 @@
+//===- ChunkStepKernel.cpp - eight tokens at a time, the state in registers
+//-===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Token by token, four tokens cost more instructions than the memory gives time
+// for. As products they do not: with K, Q of eight tokens, G the running sum of
+// the gates and D_ts = exp(G_t - G_s) for s <= t (S has rows of value
+// channels),
+//
+//   W = beta o (V^T - exp(G) o (S K^T))        U (I + strictlower(beta D o K
+//   K^T))^T = W O^T = scale (exp(G) o (S Q^T) + U (D o Q K^T)^T) S  <- exp(G_8)
+//   S + (exp(G_8 - G) o U) K
+//
+// Tokens behind the end have zero keys, values and gates and change nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#include "StepKernel.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+namespace {
+
+constexpr double kLog2E = 1.4426950408889634;
+// exp is 0 in float32 from here on. Gates are raised to it because -inf would
+// make differences of their sums NaN.
+constexpr double kSmallestGate = -104.0;
+constexpr int64_t kTokens = 8;
+constexpr int64_t kLanes = 4;
+// Of a thread, for the state: more leave none for the rest.
+constexpr int64_t kStateRegisters = 128;
+
+/// Elements in 16 bytes of the state.
+int64_t getChunk(RecurrencePlan &plan) {
+  return 128 / plan.op.getStateType().getElementTypeBitWidth();
+}
+
+class ChunkStepKernel : public StepKernel {
+public:
+  ChunkStepKernel(RecurrencePlan &plan)
+      : StepKernel(plan, plan.valueBlock, /*warps=*/1, kLanes, getChunk(plan)),
+        keys(llvm::alignTo(plan.keySize, kLanes * getChunk(plan))) {}
+
+protected:
+  void loadTokens(const Sequence &sequence) override;
+  void buildTokens(const Sequence &sequence) override;
+
+private:
+  /// Eight tokens as loaded.
+  struct Tokens {
+    Value row, count;    // the first, and how many there are
+    Value keys, queries; // [8, K]
+    Value values;        // [V, 8]
+    Value gateRow, gateCol, betaRow, betaCol; // [1, 8] and [8, 1]
+  };
+  /// What follows from the gates: exponents are sums of log2 gates.
+  struct Gates {
+    Value col;   // [8, 1]: the gates
+    Value pairs; // [8, 8]: D
+    Value grown; // [1, 8]: exp(G)
+  };
+
+  Tokens loadChunk(Value row, Value count);
+  Value loadKeys(Value memref, const Tokens &x);
+  Value loadFactor(Value memref, const Tokens &x, Shape2 shape);
+  Gates prepareGates(const Tokens &x);
+  /// Tokens s against tokens t, the rows: s compared with t.
+  Value mask(arith::CmpIPredicate predicate);
+  Value zeroUnless(Value condition, Value value);
+  Value newValues(const Tokens &x, const Gates &gates, Value read);
+  Value decayTo(Value last, const Gates &gates);
+  Value stateBehind(Value state, const Tokens &x, const Gates &gates, Value u,
+                    std::optional<int64_t> last);
+  Value buildChunk(Value state, const Tokens &x, const Sequence &sequence);
+
+  int64_t keys;
+  Tokens loaded;
+};
+
+} // namespace
+
+Value ChunkStepKernel::loadKeys(Value memref, const Tokens &x) {
+  return k.load({memref,
+                 {x.row, keyHead, k.index(0)},
+                 {0, 2},
+                 {x.count, k.index(plan.keySize)}},
+                {kTokens, keys});
+}
+
+Value ChunkStepKernel::loadFactor(Value memref, const Tokens &x, Shape2 shape) {
+  if (!memref)
+    return memref;
+  return k.loadF32({memref, {x.row, head}, {0}, {x.count}}, shape);
+}
+
+ChunkStepKernel::Tokens ChunkStepKernel::loadChunk(Value row, Value count) {
+  Tokens x;
+  x.row = row;
+  x.count = count;
+  x.keys = loadKeys(key, x);
+  x.queries = loadKeys(q, x);
+  x.gateRow = loadFactor(gate, x, {1, kTokens});
+  x.gateCol = loadFactor(gate, x, {kTokens, 1});
+  x.betaRow = loadFactor(beta, x, {1, kTokens});
+  x.betaCol = loadFactor(beta, x, {kTokens, 1});
+  x.values = k.load({v, {row, head, firstValue}, {2, 0}, {valuesLeft, count}},
+                    {values, kTokens});
+  return x;
+}
+
+Value ChunkStepKernel::mask(arith::CmpIPredicate predicate) {
+  return k.compare(predicate, k.iota({1, kTokens}), k.iota({kTokens, 1}));
+}
+
+Value ChunkStepKernel::zeroUnless(Value condition, Value value) {
+  return k.select(condition, value, k.constant(0.0));
+}
+
+ChunkStepKernel::Gates ChunkStepKernel::prepareGates(const Tokens &x) {
+  Gates gates;
+  auto toLog2 = [&](Value log) {
+    return k.fmul(k.fmax(log, k.constant(kSmallestGate)), k.constant(kLog2E));
+  };
+  Value row = toLog2(x.gateRow);
+  gates.col = toLog2(x.gateCol);
+  Value notLater = mask(arith::CmpIPredicate::sle);
+  Value sums = k.sum(zeroUnless(notLater, row), {kTokens, 1});
+  Value sumsRow = k.sum(zeroUnless(mask(arith::CmpIPredicate::sge), gates.col),
+                        {1, kTokens});
+  // Masked in front of the exponent: no sum of later tokens is formed.
+  Value exponents = zeroUnless(notLater, k.fsub(sums, sumsRow));
+  gates.pairs = zeroUnless(notLater, k.exp2(exponents));
+  gates.grown = k.exp2(sumsRow);
+  return gates;
+}
+
+// U; read = S K^T.
+Value ChunkStepKernel::newValues(const Tokens &x, const Gates &gates,
+                                 Value read) {
+  Value update = k.convert(x.values, k.getF32Type());
+  if (!plan.isDelta)
+    return update;
+  if (gates.grown)
+    read = k.fmul(read, gates.grown);
+  update = k.fmul(k.fsub(update, read), x.betaRow);
+  Value inner = k.fmul(k.dot(x.keys, x.keys)[0], x.betaCol);
+  if (gates.pairs)
+    inner = k.fmul(inner, gates.pairs);
+  return k.triSolve(inner, update, tokens ? tokens : kTokens);
+}
+
+// exp of the gates behind each token s up to token `last`, all if null. [1, 8]
+Value ChunkStepKernel::decayTo(Value last, const Gates &gates) {
+  // Rows are the tokens whose gates are added up.
+  Value counted = mask(arith::CmpIPredicate::slt);
+  if (last)
+    counted = k.both(counted, k.compare(arith::CmpIPredicate::sle,
+                                        k.iota({kTokens, 1}), last));
+  return k.exp2(k.sum(zeroUnless(counted, gates.col), {1, kTokens}));
+}
+
+// The state behind token `last` of the chunk, or behind all of them.
+Value ChunkStepKernel::stateBehind(Value stateValue, const Tokens &x,
+                                   const Gates &gates, Value u,
+                                   std::optional<int64_t> last) {
+  Value lastToken;
+  if (last) {
+    lastToken = k.integer(*last);
+    Value known =
+        k.compare(arith::CmpIPredicate::sle, k.iota({1, kTokens}), lastToken);
+    u = k.select(k.broadcast(known, {values, kTokens}), u, k.constant(0.0));
+  }
+  if (gates.col) {
+    u = k.fmul(u, decayTo(lastToken, gates));
+    Value all = gates.col;
+    if (last)
+      all = zeroUnless(
+          k.compare(arith::CmpIPredicate::sle, k.iota({kTokens, 1}), lastToken),
+          all);
+    stateValue = k.fmul(stateValue, k.exp2(k.sum(all, {1, 1})));
+  }
+  bool exact = plan.op.getStateType().getElementType().isF32();
+  return k.outer(u, x.keys, stateValue, exact);
+}
+
+Value ChunkStepKernel::buildChunk(Value stateValue, const Tokens &x,
+                                  const Sequence &sequence) {
+  Gates gates;
+  if (gate)
+    gates = prepareGates(x);
+  Value inF32 = k.convert(stateValue, k.getF32Type());
+  // As it is stored its products are exact and half as many.
+  bool isStored =
+      cast<VectorType>(stateValue.getType()).getElementType() == plan.type;
+  SmallVector<Value> read =
+      k.dot(isStored ? stateValue : inF32, {x.keys, x.queries});
+  Value u = newValues(x, gates, read[0]);
+
+  Value scores = k.dot(x.queries, x.keys)[0];
+  scores = gates.pairs ? k.fmul(scores, gates.pairs)
+                       : zeroUnless(mask(arith::CmpIPredicate::sle), scores);
+  Value o = gates.grown ? k.fmul(read[1], gates.grown) : read[1];
+  o = k.fmul(k.fadd(o, k.dot(u, scores)[0]),
+             k.constant(plan.op.getScaleValue()));
+  k.store(k.convert(o, plan.type),
+          {out, {x.row, head, firstValue}, {2, 0}, {valuesLeft, x.count}});
+
+  if (checkpoints)
+    for (int64_t t = 0; t < tokens; ++t)
+      if ((t + 1) % plan.every == 0)
+        keepState(stateBehind(inF32, x, gates, u, t), sequence, k.index(t));
+  return stateBehind(inF32, x, gates, u, std::nullopt);
+}
+
+void ChunkStepKernel::loadTokens(const Sequence &sequence) {
+  loaded = loadChunk(sequence.firstRow, k.index(tokens));
+}
+
+void ChunkStepKernel::buildTokens(const Sequence &sequence) {
+  Value stateValue = loadState({values, keys});
+  if (tokens) {
+    std::tie(loaded.keys, loaded.queries) =
+        k.afterLoads(loaded.keys, loaded.queries);
+    return storeState(buildChunk(stateValue, loaded, sequence));
+  }
+  // Between chunks the state is float32 whatever it is stored as.
+  stateValue = k.convert(stateValue, k.getF32Type());
+  Value chunks = k.ceilDiv(sequence.length, k.index(kTokens));
+  auto loop = scf::ForOp::create(k, k.index(0), chunks, k.index(1),
+                                 ValueRange{stateValue});
+  {
+    OpBuilder::InsertionGuard guard(k);
+    k.setInsertionPointToStart(loop.getBody());
+    Value start = k.mul(loop.getInductionVar(), k.index(kTokens));
+    Value count = k.min(k.sub(sequence.length, start), k.index(kTokens));
+    Tokens x = loadChunk(k.add(sequence.firstRow, start), count);
+    Value next = buildChunk(loop.getRegionIterArg(0), x, sequence);
+    scf::YieldOp::create(k, ValueRange{next});
+  }
+  storeState(loop.getResult(0));
+}
+
+static LogicalResult verifyChunkForm(RecurrencePlan &plan) {
+  RecurrenceOp op = plan.op;
+  StringRef reason;
+  if (plan.isKFirst)
+    reason = "a v_first state";
+  else if (plan.gateKind == GateKind::Channel || plan.hasErase)
+    reason = "no gate and no erase per channel";
+  else if (plan.type.isF32())
+    reason = "q, k and v of f16 or bf16";
+  else if (plan.every && (plan.offsets || !getConstantIntValue(plan.length)))
+    reason = "a known number of tokens to store checkpoints";
+  if (!reason.empty())
+    return op.emitOpError("step phases in chunks of 8 tokens need ")
+           << reason << "; with another chunk they go token by token";
+  return success();
+}
+
+LogicalResult mlir::gdn::buildChunkStepKernel(RecurrencePlan &plan) {
+  if (failed(verifyChunkForm(plan)))
+    return failure();
+  int64_t registers = plan.valueBlock *
+                      llvm::alignTo(plan.keySize, kLanes * getChunk(plan)) / 32;
+  if (plan.valueBlock % 16 != 0 || registers > kStateRegisters)
+    return plan.op.emitOpError("step phases in chunks of 8 tokens need a "
+                               "value_block that is a multiple of 16 and a "
+                               "state of at most ")
+           << kStateRegisters
+           << " registers a thread, but value_block = " << plan.valueBlock
+           << " with K = " << plan.keySize << " needs " << registers;
+  ChunkStepKernel(plan).build();
+  return success();
+}

@@ -1,0 +1,109 @@
+//===- Segments.cpp - sequences cut into segments in a kernel -------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Segments.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace mlir::gdn;
+
+static Value constant(ImplicitLocOpBuilder &host, int64_t value) {
+  return arith::ConstantIndexOp::create(host, value);
+}
+
+static Value tokensOf(ImplicitLocOpBuilder &host, const SegmentsOf &of) {
+  return host.createOrFold<arith::MulIOp>(of.chunks,
+                                          constant(host, of.sequences.chunk));
+}
+
+Value SegmentsOf::boundariesOfEach(ImplicitLocOpBuilder &host) const {
+  Value tokens = tokensOf(host, *this), one = constant(host, 1);
+  Value length = host.createOrFold<arith::MaxUIOp>(sequences.length, one);
+  Value last = host.createOrFold<arith::SubIOp>(length, one);
+  return host.createOrFold<arith::DivUIOp>(last, tokens);
+}
+
+Value SegmentsOf::countBoundaries(ImplicitLocOpBuilder &host) const {
+  if (sequences.offsets)
+    return host.createOrFold<arith::DivUIOp>(sequences.length,
+                                             tokensOf(host, *this));
+  return host.createOrFold<arith::MulIOp>(sequences.sequences,
+                                          boundariesOfEach(host));
+}
+
+Value SegmentsOf::countSegments(ImplicitLocOpBuilder &host) const {
+  if (!chunks)
+    return sequences.sequences;
+  return host.createOrFold<arith::AddIOp>(countBoundaries(host),
+                                          sequences.sequences);
+}
+
+SegmentMap::SegmentMap(KernelBuilder &k, const SegmentsOf &of)
+    : k(k), sequences(k, of.sequences) {
+  if (!of.chunks)
+    return;
+  ImplicitLocOpBuilder host(k.getLoc(), k.getHost());
+  chunks = k.sizeArgument(of.chunks);
+  tokens = k.mul(chunks, k.index(of.sequences.chunk));
+  if (!of.sequences.offsets)
+    boundariesOfEach = k.sizeArgument(of.boundariesOfEach(host));
+}
+
+Segment SegmentMap::sequence(Value n) {
+  Segment segment;
+  segment.n = n;
+  segment.rows = sequences.at(n);
+  if (!chunks)
+    return segment;
+  if (boundariesOfEach) {
+    segment.boundaries = boundariesOfEach;
+    segment.firstBoundary = k.mul(n, boundariesOfEach);
+    return segment;
+  }
+  Value last = k.sub(k.max(segment.rows.length, k.index(1)), k.index(1));
+  segment.boundaries = k.div(last, tokens);
+  segment.firstBoundary = k.div(segment.rows.firstRow, tokens);
+  return segment;
+}
+
+Segment SegmentMap::segmentOf(Value n, Value index) {
+  Segment segment = sequence(n);
+  segment.index = index;
+  segment.start = k.mul(index, tokens);
+  Sequence &rows = segment.rows;
+  Value left = k.max(k.sub(rows.length, segment.start), k.index(0));
+  rows.firstRow = k.add(rows.firstRow, segment.start);
+  rows.length = k.min(left, tokens);
+  rows.firstSlot = k.add(rows.firstSlot, k.mul(index, chunks));
+  return segment;
+}
+
+Segment SegmentMap::at(Value place) {
+  if (!chunks)
+    return sequence(place);
+  if (boundariesOfEach) {
+    Value count = k.add(boundariesOfEach, k.index(1));
+    return segmentOf(k.div(place, count), k.rem(place, count));
+  }
+  auto placeOf = [&](Value start, Value n) {
+    return k.add(k.div(start, tokens), n);
+  };
+  Value n = sequences.findPacked(place, placeOf);
+  Value first = placeOf(sequences.at(n).firstRow, n);
+  return segmentOf(n, k.sub(place, first));
+}
+
+Segment SegmentMap::beforeBoundary(Value place) {
+  if (boundariesOfEach)
+    return segmentOf(k.div(place, boundariesOfEach),
+                     k.rem(place, boundariesOfEach));
+  auto placeOf = [&](Value start, Value n) { return k.div(start, tokens); };
+  Value n = sequences.findPacked(place, placeOf);
+  Value first = k.div(sequences.at(n).firstRow, tokens);
+  return segmentOf(n, k.sub(place, first));
+}

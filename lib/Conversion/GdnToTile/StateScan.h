@@ -1,0 +1,74 @@
+//===- StateScan.h - rows of a state over the chunks of a segment -*- C++ -*-=//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GDN_LIB_CONVERSION_GDNTOTILE_STATESCAN_H
+#define GDN_LIB_CONVERSION_GDNTOTILE_STATESCAN_H
+
+#include "RecurrencePlan.h"
+
+namespace mlir::gdn {
+
+/// A kernel whose blocks carry `value_block` rows of a head's state over the
+/// chunks of a segment. Rows at and behind V have no values, and so no output:
+/// their state only decays and is corrected.
+class StateScan {
+public:
+  StateScan(RecurrencePlan &plan, StringRef name, bool hasOutput);
+
+protected:
+  /// Splits the number of the block, which has `rowBlocks` blocks of rows as
+  /// its fastest part, then the heads; returns the rest.
+  Value splitBlockId(int64_t rowBlocks);
+  void addArguments();
+  void allocateTiles();
+  /// Looks up the place of sequence n's state, behind addArguments.
+  void findState(Value n);
+  /// The block's rows of the sequence's state in a memref of states; `rows` of
+  /// them exist.
+  Access stateAccess(Value memref, Value rows);
+  /// The same of the state that the sequence starts from.
+  Value loadState(Value rows);
+  /// The state behind the segment.
+  Value scan(Value initial, const Segment &segment);
+  /// Rounds to the memref's type.
+  void storeState(Value value, const Access &access);
+  /// The block's rows in [boundary, part] of the boundaries' workspace.
+  Access boundaryAccess(Value boundary, Value part, Value rows);
+  /// `rowBlocks` blocks for each head and each of `places`.
+  void launch(Value places, int64_t rowBlocks);
+
+  RecurrencePlan &plan;
+  bool hasOutput;
+  int64_t c, kp, vb;
+  KernelBuilder k;
+  SegmentMap segments;
+  Value state, boundaryStates;
+  Value head, keyHead, firstValue, valuesLeft;
+
+private:
+  void copyTiles();
+  Value buildChunk(Value state);
+  Value newValues(Value stateOperand, Value grown);
+  Value readState(Value stateOperand, Value scaled);
+  void writeOutput(Value output, Value updates);
+  void keepState(Value value, const Segment &segment, Value start);
+  void storeZeros(const Sequence &sequence, Value chunks);
+
+  // Arguments.
+  Value q, key, v, write, inverse, scores, gates, decayedQ, decayedK, restK,
+      decay, out, entries, start, checkpoints;
+  StateEntry entry;
+  // Shared tiles.
+  Value qTile, kTile, restTile, vTile, writeTile, scoreTile, gateTile, outTile;
+  SmallVector<Value> inverseTiles;
+  // The chunk.
+  Value slot, row, rows;
+};
+
+} // namespace mlir::gdn
+
+#endif // GDN_LIB_CONVERSION_GDNTOTILE_STATESCAN_H
