@@ -36,6 +36,7 @@ public:
   void build();
 
 private:
+  static int64_t getBlocksPerSM(const RecurrencePlan &plan);
   /// Channels of a piece, all of one size.
   static int64_t getPieceSize(int64_t channels, int64_t most);
 
@@ -69,8 +70,8 @@ private:
       decay;
   // Shared tiles.
   Value qTile, kTile, leftTile, sums, betaTile;
-  // The chunk, and the piece of its channels.
-  Value slot, head, row, rows, channel, channelsLeft;
+  // The chunk, its beta, and the piece of its channels.
+  Value slot, head, row, rows, factors, channel, channelsLeft;
 };
 
 } // namespace
@@ -82,8 +83,17 @@ ChannelPrepareKernel::ChannelPrepareKernel(RecurrencePlan &plan)
       k(plan.op, "prepare",
         gdn_tile::KernelAttr::get(plan.op.getContext(), plan.chunk / 16,
                                   gdn_tile::FragmentLayoutKind::Accumulator, 0,
-                                  4, /*blocksPerSM=*/3)),
+                                  4, getBlocksPerSM(plan))),
       sequences(k, plan.getSequences()) {}
+
+// As many as shared memory admits: twelve warps of one piece of 16-bit
+// channels, eight where erase o k is a tile of its own. Of the other forms LLVM
+// would keep too much in registers.
+int64_t ChannelPrepareKernel::getBlocksPerSM(const RecurrencePlan &plan) {
+  if (plan.type.isF32() || plan.keyPad > 128)
+    return 0;
+  return (plan.hasErase ? 8 : 12) * 16 / plan.chunk;
+}
 
 int64_t ChannelPrepareKernel::getPieceSize(int64_t channels, int64_t most) {
   for (int64_t size = most; size > 16; size -= 16)
@@ -113,8 +123,6 @@ void ChannelPrepareKernel::allocateTiles() {
   // A row of 32 bytes more or less than a multiple of 64: in panels of 32 bytes
   // the warps find the rows of a fragment in different banks.
   sums = k.tile({c + 1, piece + 8}, k.getF32Type());
-  if (plan.isDelta)
-    betaTile = k.tile({c}, k.getF32Type());
 }
 
 void ChannelPrepareKernel::copyPiece() {
@@ -124,8 +132,7 @@ void ChannelPrepareKernel::copyPiece() {
   Access gates = rowsOf(gate, head);
   gdn_tile::CopySumsOp::create(k, gates.memref, gates.indices, gates.dims,
                                gates.valid, sums, piece,
-                               llvm::APFloat(PrepareKernel::kMinGate),
-                               llvm::APFloat(PrepareKernel::kLog2E));
+                               llvm::APFloat(kMinGate), llvm::APFloat(kLog2E));
   if (!erase)
     return;
   Value factor = k.loadF32(rowsOf(erase, head), {c, piece});
@@ -227,6 +234,8 @@ void ChannelPrepareKernel::writeInverse(Value products) {
     k.free(tile);
   if (leftTile != kTile)
     k.free(leftTile);
+  betaTile = k.tile({c}, k.getF32Type());
+  k.store(factors, {betaTile, {k.index(0)}, {0}, {}});
   if (plan.type.isF32())
     return writeExactInverse(products);
   Value matrix = k.tile({c, c + WarpInverse::kProductPad}, k.getF32Type());
@@ -248,8 +257,7 @@ void ChannelPrepareKernel::writeInverse(Value products) {
 
 void ChannelPrepareKernel::writeExactInverse(Value products) {
   Value matrix = k.tile({c, c}, k.getF32Type());
-  Value rowFactor = k.load(whole(k, betaTile), {c, 1});
-  k.store(k.fmul(products, rowFactor), whole(k, matrix));
+  k.store(k.fmul(products, factors), whole(k, matrix));
   gdn_tile::TriInverseOp::create(k, matrix, /*exact=*/true);
   Value columnFactor = k.load(whole(k, betaTile), {1, c});
   Value result = k.fmul(k.load(whole(k, matrix), {c, c}), columnFactor);
@@ -297,10 +305,12 @@ SmallVector<Value> ChannelPrepareKernel::buildPieces() {
 
 void ChannelPrepareKernel::buildChunk() {
   allocateTiles();
+  // Early, but in registers: a tile would be too much for the third block on an
+  // SM. With erase nothing is left for beta to do.
   if (beta)
-    k.copyIn({beta, {row, head}, {0}, {rows}}, betaTile);
-  else if (plan.isDelta) // erase has taken its place
-    k.store(k.broadcast(k.constant(1.0), {1, c}), whole(k, betaTile));
+    factors = k.loadF32({beta, {row, head}, {0}, {rows}}, {c, 1});
+  else if (plan.isDelta)
+    factors = k.broadcast(k.constant(1.0), {c, 1});
   SmallVector<Value> products = buildPieces();
   if (plan.isDelta)
     writeInverse(products[1]);

@@ -99,8 +99,8 @@ func.func @exact(
 // CHECK: scf.if
 // CHECK: gdn_tile.copy_sums %{{.*}} dims [0, 2] valid({{.*}}) to %[[SUMS:.*]] {columns = 16 : i64, {{.*}} to memref<17x24xf32
 // erase o k
-// CHECK: gdn_tile.store %{{.*}}, %[[EK:[a-z0-9_]+]][
-// CHECK: gdn_tile.scores %[[Q:.*]], %[[K:.*]], %[[SUMS]] acc(%{{.*}}) strict(%[[EK]] acc %{{.*}}) :
+// CHECK: gdn_tile.store %{{[a-z0-9_]+}}, %[[EK:[a-z0-9_]+]][
+// CHECK: gdn_tile.scores %[[Q:[a-z0-9_]+]], %{{.*}}, %[[SUMS]] acc(%{{.*}}) strict(%[[EK]] acc %{{.*}}) :
 // P, and the three copies in their places
 // CHECK: gdn_tile.copy_out
 // CHECK: gdn_tile.copy_out %[[Q]] to

@@ -61,7 +61,6 @@ func.func @other(%i: index, %v: f32) {
 // CHECK-NEXT:    gdn_tile.mma
 // CHECK-NEXT:    gdn_tile.barrier
 // CHECK-NEXT:    gdn_tile.cumsum
-// CHECK-NEXT:    memref.alloc
 // CHECK-NEXT:    gdn_tile.copy_sums
 // CHECK-NEXT:    gdn_tile.barrier
 // CHECK-NEXT:    gdn_tile.scores
@@ -73,15 +72,49 @@ func.func @ops(%x: memref<16x32xf32>, %v: vector<16x32xf32>) attributes {gdn_til
   %c0 = arith.constant 0 : index
   %a = memref.alloc() : !tile
   %l = memref.alloc() : memref<16x16xf32, #shared>
+  %s = memref.alloc() : memref<17x32xf32, #shared>
   gdn_tile.copy_in %x[%c0, %c0] dims [0, 1] to %a : memref<16x32xf32> to !tile
   %0 = gdn_tile.mma %v, %a {transpose_b} : vector<16x32xf32>, !tile -> vector<16x16xf32>
   gdn_tile.cumsum %a : !tile
-  %s = memref.alloc() : memref<17x32xf32, #shared>
   gdn_tile.copy_sums %x[%c0, %c0] dims [0, 1] to %s {columns = 32 : i64, least = -104.0, factor = 1.0} : memref<16x32xf32> to memref<17x32xf32, #shared>
   %1 = gdn_tile.scores %a, %a, %s acc(%0) : (!tile, !tile, memref<17x32xf32, #shared>, vector<16x16xf32>) -> vector<16x16xf32>
   gdn_tile.tri_inverse %l : memref<16x16xf32, #shared>
   gdn_tile.copy_sums %x[%c0, %c0] dims [0, 1] to %s {columns = 32 : i64, least = -104.0, factor = 1.0} : memref<16x32xf32> to memref<17x32xf32, #shared>
   %2 = gdn_tile.load %l[%c0, %c0] dims [0, 1] : memref<16x16xf32, #shared>, vector<16x16xf32>
+  return
+}
+
+// -----
+
+#kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>
+!tile = memref<16x32xf32, #gpu.address_space<workgroup>>
+
+// Loads and stores of other columns are no conflict, those of unknown ones are.
+// CHECK-LABEL: func.func @columns
+// CHECK:         gdn_tile.load
+// CHECK-NEXT:    gdn_tile.load
+// CHECK-NEXT:    gdn_tile.barrier
+// CHECK-NEXT:    gdn_tile.store
+// CHECK-NEXT:    gdn_tile.store
+// CHECK-NEXT:    gdn_tile.barrier
+// CHECK-NEXT:    gdn_tile.load
+// CHECK-NEXT:    gdn_tile.load
+// CHECK-NEXT:    gdn_tile.barrier
+// CHECK-NEXT:    gdn_tile.store
+// CHECK-NEXT:    gdn_tile.barrier
+// CHECK-NEXT:    gdn_tile.load
+func.func @columns(%i: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %a = memref.alloc() : !tile
+  %0 = gdn_tile.load %a[%c0, %c0] dims [0, 1] : !tile, vector<16x16xf32>
+  %1 = gdn_tile.load %a[%c0, %c16] dims [0, 1] : !tile, vector<16x16xf32>
+  gdn_tile.store %1, %a[%c0, %c0] dims [0, 1] : vector<16x16xf32>, !tile
+  gdn_tile.store %0, %a[%c0, %c16] dims [0, 1] : vector<16x16xf32>, !tile
+  %2 = gdn_tile.load %a[%c0, %c16] dims [0, 1] : !tile, vector<16x16xf32>
+  %3 = gdn_tile.load %a[%c0, %c0] dims [1] : !tile, vector<1x16xf32>
+  gdn_tile.store %2, %a[%c0, %i] dims [0, 1] : vector<16x16xf32>, !tile
+  %4 = gdn_tile.load %a[%c0, %c0] dims [0, 1] : !tile, vector<16x16xf32>
   return
 }
 
