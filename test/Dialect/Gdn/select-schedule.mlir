@@ -21,6 +21,18 @@ func.func @prefill(%q: tensor<1x?x1x128xbf16>, %b: tensor<1x?x1xf32>, %s: tensor
   return %0#0 : tensor<1x?x1x128xbf16>
 }
 
+// A known length is not cut.
+
+// CPU-LABEL: func @known_length
+// SM90-LABEL: func @known_length
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 3>
+// SM89-LABEL: func @known_length
+func.func @known_length(%q: tensor<1x8192x1x128xbf16>, %s: tensor<1x1x128x128xf32>) -> tensor<1x8192x1x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x8192x1x128xbf16>, tensor<1x8192x1x128xbf16>, tensor<1x8192x1x128xbf16>)
+      outs(%q, %s : tensor<1x8192x1x128xbf16>, tensor<1x1x128x128xf32>) -> tensor<1x8192x1x128xbf16>, tensor<1x1x128x128xf32>
+  return %0#0 : tensor<1x8192x1x128xbf16>
+}
+
 // CPU-LABEL: func @decode
 // CPU: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 24>
 // Few states: more warps, and no room in the caches for them.

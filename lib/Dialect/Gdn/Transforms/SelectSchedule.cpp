@@ -126,16 +126,16 @@ ScheduleAttr selectStepSchedule(RecurrenceOp op) {
 }
 
 /// Segments into which few heads cut long sequences, so that about 128 blocks
-/// of the scan run side by side; 0 where the heads fill the GPU. From eight
-/// value heads on, 64 chunks of one sequence repay the two kernels more
-/// (measured on an H200 at K = V = 128).
+/// of the scan run side by side; 0 where the heads fill the GPU (measured on an
+/// H200 at K = V = 128). Only for lengths that are not known: with a known one
+/// the segments get warps of their own for copies, and that combination does
+/// not pass every device test (D01 at T = 4096).
 int64_t selectSegments(RecurrenceOp op, int64_t valueBlock) {
   int64_t blocks =
       op.getNumValueHeads() * llvm::divideCeil(op.getValueSize(), valueBlock);
-  int64_t tokens = op.getQType().getDimSize(1);
-  bool isShort = !ShapedType::isDynamic(tokens) && tokens < 4096;
-  if (blocks > kFewScanBlocks || op.getKeySize() > kMaxKeysOfLongChunk ||
-      isShort)
+  bool isKnown = !ShapedType::isDynamic(op.getQType().getDimSize(1));
+  if (isKnown || blocks > kFewScanBlocks ||
+      op.getKeySize() > kMaxKeysOfLongChunk)
     return 0;
   return std::min<int64_t>(128 / blocks, kMaxSegments);
 }
