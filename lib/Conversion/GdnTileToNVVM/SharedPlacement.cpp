@@ -49,8 +49,9 @@ int64_t findPlace(const Request &request, ArrayRef<Request> placed) {
 /// and alignments leave. Returns the number of bytes.
 int64_t place(MutableArrayRef<Request> requests) {
   int64_t bytes = 0;
-  llvm::stable_sort(requests, [](const Request &a, const Request &b) {
-    return std::pair(a.bytes, a.alignment) > std::pair(b.bytes, b.alignment);
+  llvm::sort(requests, [](const Request &a, const Request &b) {
+    return std::tuple(-a.bytes, -a.alignment, a.first) <
+           std::tuple(-b.bytes, -b.alignment, b.first);
   });
   for (auto [i, request] : llvm::enumerate(requests)) {
     request.offset = findPlace(request, requests.take_front(i));

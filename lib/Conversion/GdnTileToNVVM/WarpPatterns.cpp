@@ -148,7 +148,6 @@ private:
                  ValueRange scales);
 
   Emitter &e;
-  int64_t blocks;
   Value column;
   ThreadPart block;
   SharedAddress products, scale, out;
@@ -157,7 +156,7 @@ private:
 
 BlockSolver::BlockSolver(Emitter &e, BlockInverseOp op, Value products,
                          Value scale, Value out, int64_t blocks)
-    : e(e), blocks(blocks), column(e.andC(e.laneId(), kHalf - 1)),
+    : e(e), column(e.andC(e.laneId(), kHalf - 1)),
       block(blocks == 1 ? ThreadPart()
                         : ThreadPart{e.andC(e.shrC(e.laneId(), 3), blocks - 1),
                                      blocks - 1}

@@ -30,10 +30,6 @@ using namespace mlir::gdn;
 
 namespace {
 
-constexpr double kLog2E = 1.4426950408889634;
-// exp is 0 in float32 from here on. Gates are raised to it because -inf would
-// make differences of their sums NaN.
-constexpr double kSmallestGate = -104.0;
 constexpr int64_t kTokens = 8;
 constexpr int64_t kLanes = 4;
 // Of a thread, for the state: more leave none for the rest.
@@ -128,7 +124,7 @@ Value ChunkStepKernel::zeroUnless(Value condition, Value value) {
 ChunkStepKernel::Gates ChunkStepKernel::prepareGates(const Tokens &x) {
   Gates gates;
   auto toLog2 = [&](Value log) {
-    return k.fmul(k.fmax(log, k.constant(kSmallestGate)), k.constant(kLog2E));
+    return k.fmul(k.fmax(log, k.constant(kMinGate)), k.constant(kLog2E));
   };
   Value row = toLog2(x.gateRow);
   gates.col = toLog2(x.gateCol);

@@ -16,6 +16,9 @@
 
 namespace mlir::gdn {
 
+/// exp(x) = exp2(kLog2E x).
+constexpr double kLog2E = 1.4426950408889634;
+
 /// Number of rows and columns of a fragment.
 struct Shape2 {
   int64_t rows, cols;

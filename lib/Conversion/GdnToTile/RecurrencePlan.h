@@ -14,6 +14,10 @@
 
 namespace mlir::gdn {
 
+/// exp is 0 in f32 from here on; the sums of clamped gates stay exact where
+/// those of -1e6 or -inf would swallow or poison the gates behind them.
+constexpr double kMinGate = -104.0;
+
 enum class GateKind { None, Head, Channel };
 
 /// Where the initial state is, if not in the state's memref: in another one, or

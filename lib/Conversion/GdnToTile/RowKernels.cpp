@@ -24,7 +24,6 @@ using namespace mlir::gdn;
 namespace {
 
 constexpr int64_t kWarps = 4;
-constexpr double kLog2E = 1.4426950408889634;
 // A row lies in the registers of one warp. Longer ones would only spill, and
 // compile for minutes.
 constexpr int64_t kMaxRowSize = 16384;

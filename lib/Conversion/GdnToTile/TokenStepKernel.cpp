@@ -26,7 +26,6 @@ using namespace mlir::gdn;
 
 namespace {
 
-constexpr double kLog2E = 1.4426950408889634;
 // Of a thread, on every target. A larger state would live in local memory and
 // take seconds to compile.
 constexpr int64_t kRegisters = 255;

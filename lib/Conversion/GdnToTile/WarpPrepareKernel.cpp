@@ -186,8 +186,8 @@ Value WarpPrepareKernel::mask() {
 void WarpPrepareKernel::sumGates(Value item, bool isWritten) {
   sums = k.tile({c}, k.getF32Type());
   Value raw = k.load(whole(k, k.stage(gateTiles, item)), {1, c});
-  Value value = k.fmax(raw, k.constant(PrepareKernel::kMinGate));
-  k.store(k.fmul(value, k.constant(PrepareKernel::kLog2E)), whole(k, sums));
+  Value value = k.fmax(raw, k.constant(kMinGate));
+  k.store(k.fmul(value, k.constant(kLog2E)), whole(k, sums));
   gdn_tile::CumsumOp::create(k, sums);
   if (isWritten)
     writeGateRows(k, plan, sums, gates, slot, head);
