@@ -19,8 +19,8 @@ _SHN_UNDEF, _SHN_ABS, _SHN_COMMON = 0, 0xFFF1, 0xFFF2
 _R_64, _R_PC32, _R_PLT32, _R_GOTPCREL, _R_GOTPCRELX, _R_REX_GOTPCRELX = 1, 2, 4, 9, 41, 42
 _PROTECT_READ_EXECUTE = 5
 # jmp *2(%rip); the address follows behind two bytes that are never executed.
-_STUB = bytes([0xFF, 0x25, 0x02, 0x00, 0x00, 0x00, 0x0F, 0x0B])
-_STUB_BYTES = len(_STUB) + 8
+_JUMP = bytes([0xFF, 0x25, 0x02, 0x00, 0x00, 0x00, 0x0F, 0x0B])
+_JUMP_BYTES = len(_JUMP) + 8
 
 
 class LoadError(RuntimeError):
@@ -74,8 +74,8 @@ class Object:
                 self._offsets[index] = total
                 total += section[5]
         self._undefined = sorted({name for name, section, _ in self._symbols if section == _SHN_UNDEF and name})
-        self._stubs = _aligned(total, 16)
-        total = self._stubs + _STUB_BYTES * max(1, len(self._undefined))
+        self._jumps = _aligned(total, 16)
+        total = self._jumps + _JUMP_BYTES * max(1, len(self._undefined))
         self._memory = mmap.mmap(-1, _aligned(total, mmap.PAGESIZE))
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         for index, start in self._offsets.items():
@@ -84,8 +84,8 @@ class Object:
                 self._memory[start : start + section[5]] = self._data[section[4] : section[4] + section[5]]
         self._external = {}
         for number, name in enumerate(self._undefined):
-            start = self._stubs + number * _STUB_BYTES
-            self._memory[start : start + _STUB_BYTES] = _STUB + struct.pack("<Q", _address_of(name))
+            start = self._jumps + number * _JUMP_BYTES
+            self._memory[start : start + _JUMP_BYTES] = _JUMP + struct.pack("<Q", _address_of(name))
             self._external[name] = self._base + start
         self._addresses = {
             name: self._base + self._offsets[section] + value
@@ -117,8 +117,8 @@ class Object:
             struct.pack_into("<Q", self._memory, offset, self._symbol_address(symbol) + addend)
             return
         if kind in (_R_GOTPCREL, _R_GOTPCRELX, _R_REX_GOTPCRELX) and symbol[1] == _SHN_UNDEF:
-            # The address in the stub serves as the entry of the global offset table.
-            target = self._external[symbol[0]] + len(_STUB)
+            # The address behind the jump serves as the entry of the global offset table.
+            target = self._external[symbol[0]] + len(_JUMP)
         elif kind in (_R_PC32, _R_PLT32):
             target = self._symbol_address(symbol)
         else:

@@ -6,9 +6,6 @@
       compute-sanitizer --tool $tool --error-exitcode 9 python3 python/tests/gpu/sanitize.py || exit
     done
 
-racecheck does not count the accesses of a warp's other lanes as ordered by bar.warp.sync and an arrival of one lane.
-So it reports hazards in gdn2_wide, where copies by threads fill a stage again that the computing warps have released.
-
 Each destination and each input is an allocation of its own, so that memcheck sees one row too many. The
 results are compared with the float64 oracle. GDN_TARGET, GDN_COMPILE, GDN_PRECOMPILED as elsewhere;
 --compile-only DIR saves what the runs need there. Names of runs may be given.
