@@ -1,6 +1,6 @@
 # Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gates per key channel from none to -inf, run by ptx_machine: blocks of 16 tokens, their anchors, and what is out of range.
+"""Gates per key channel from none to -inf, run by ptx_machine: blocks of 16 tokens and their anchors.
 
 Whole and partial chunks of 64 tokens, with the channels in one piece and in several.
 """
