@@ -45,5 +45,20 @@ check "gdn-compile writes PTX" sh -c "gdn-compile '$root/examples/gated_delta_ru
 import gdn
 ir = gdn.build.recurrence(None, None, 2, 4, 64, 64, gate="head", beta=True)
 print("==", gdn.compile.compile(ir, "sm_90a"))
+
+# A function on the CPU, with no LLVM and no torch in reach.
+import sys
+import numpy as np
+from gdn import reference
+
+rng = np.random.default_rng(0)
+q, k = (reference.l2norm(rng.standard_normal((1, 70, 2, 32))).astype(np.float32) for _ in range(2))
+v = rng.standard_normal((1, 70, 4, 16)).astype(np.float32)
+g, beta = -rng.random((1, 70, 4)).astype(np.float32), rng.random((1, 70, 4)).astype(np.float32)
+o, state = gdn.chunk_gated_delta_rule(q, k, v, g, beta, output_final_state=True)
+want, _ = reference.recurrence(q, k, v, g, beta)
+assert reference.ratio(o, want) < 2e-5, reference.ratio(o, want)
+assert "torch" not in sys.modules and gdn.cache.size() > 0
+print("== chunk_gated_delta_rule on the CPU: error", reference.ratio(o, want))
 PY
 say "the wheel works"

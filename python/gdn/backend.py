@@ -12,6 +12,9 @@ from . import compile as compiler
 from .checks import Call, check_slots, check_starts, checkpoint_shape
 
 _STATE_ROWS_OF_A_STEP = 8
+# Sequences times value heads up to which a step is a matter of latency. gdn-select-schedule has the same
+# numbers for a known B; here B is left open, and calls are of one of three classes.
+_FEW_STATES, _ONE_STATE = 512, 64
 
 
 @functools.lru_cache(maxsize=1024)
@@ -61,14 +64,30 @@ def _dtype(x):
     return None if x is None else arrays.dtype_name(x)
 
 
-def _schedule(call, sequences, in_cpu):
+def _step_schedule(call, states, state_dtype):
+    """The schedule of a dense call of few tokens on the GPU, by the number of states; None for many."""
+    eights = call.q.shape[1] > 1 and call.v_first and _dtype(call.q) != "f32" and call.erase is None
+    if eights and (call.gate is None or len(call.gate.shape) == 3):
+        K, V = call.q.shape[3], call.v.shape[3]
+        fits = K <= 128 and -(-K // 16) * 16 % 32 == 0 and V >= 16
+        if fits:
+            return build.schedule("step", 8, 16) if states <= _ONE_STATE else None
+    if states > _FEW_STATES or not call.v_first:
+        return None
+    rows = _STATE_ROWS_OF_A_STEP * (1 if state_dtype == "f32" else 2)
+    return build.schedule("step", 16, rows, warps=4, streaming=True)
+
+
+def _schedule(call, sequences, in_cpu, state_dtype):
     """The schedule where the compiler cannot know better, else None."""
     tokens, V = call.q.shape[1], call.v.shape[3]
     rows = min(V, 256) if in_cpu else _STATE_ROWS_OF_A_STEP
     # Packed sequences of a few tokens each: decode steps of a server.
     if call.cu_seqlens is not None and tokens <= rule.STEP_TOKENS * sequences:
         return build.schedule("step", 16, rows)
-    if call.chunk is None or tokens <= rule.STEP_TOKENS:
+    if tokens <= rule.STEP_TOKENS:
+        return None if in_cpu or not tokens else _step_schedule(call, sequences * call.v.shape[2], state_dtype)
+    if call.chunk is None:
         return None
     if in_cpu:
         return build.schedule("fused", call.chunk, min(V, 256))
@@ -109,7 +128,7 @@ def make_rule(call, in_place, state_dtype):
         every=call.every,
         checkpoint_dtype=_dtype(call.checkpoints),
         tokens=tokens if not packed and 0 < tokens <= rule.STEP_TOKENS else None,
-        schedule=_schedule(call, sequences, in_cpu),
+        schedule=_schedule(call, sequences, in_cpu, state_dtype or _dtype(call.initial_state)),
     )
 
 

@@ -103,7 +103,7 @@ def recurrence(
         final_state = initial_state
     wanted = output_final_state or final_state is not None
     key = prepared = None
-    if not validate and arrays.on_torch_cuda(q):
+    if not validate and arrays.on_torch_cuda(q) and not arrays.is_tracing(q):
         from . import eager
 
         tensors = (q, k, v, gate, A_log, dt_bias, beta, erase, write, cu_seqlens, state_indices, initial_state)

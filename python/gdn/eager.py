@@ -17,8 +17,6 @@ from . import arrays, backend, fast
 from .checks import Call
 
 _Tensor, _Parameter = torch.Tensor, torch.nn.Parameter
-_dispatch_modes = torch._C._len_torch_dispatch_stack
-_is_compiling = torch.compiler.is_compiling
 _NUM_TENSORS = Call._fields.index("scale")
 _OUT, _STATE, _CHECKPOINTS = (Call._fields.index(name) for name in ("out", "final_state", "checkpoints"))
 _INITIAL = Call._fields.index("initial_state")
@@ -50,8 +48,6 @@ def key_of(fields, wanted):
 
     `wanted` says whether the final state is.
     """
-    if _is_compiling() or _dispatch_modes():
-        return None
     key = list(fields[_NUM_TENSORS:])
     for option in key:
         if isinstance(option, _Tensor):

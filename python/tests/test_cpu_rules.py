@@ -7,8 +7,9 @@ import pytest
 
 from cpu_support import host_library, read, store
 from gdn import reference as ref
-from gdn import rule
+from gdn import build, rule
 
+STARTS = (0, 1, 1, 12, 14)
 H, HV, K, V = 1, 2, 16, 24
 RULES = {
     "everything": {
@@ -45,8 +46,10 @@ RULES = {
 
 def values_of(r, tokens, rng):
     """float64 arrays of the arguments, and what the definition takes."""
-    batch = 2
+    batch, K, V = (1 if r.offsets else 2), r.K, r.V
     q, k = (ref.l2norm(rng.standard_normal((batch, tokens, H, K))) for _ in range(2))
+    if r.qk_l2norm:
+        q, k = 3 * q, 0.5 * k
     x = {"q": q, "k": k, "v": rng.standard_normal((batch, tokens, HV, V))}
     tail = (K,) if r.gate == "channel" else ()
     x["gate"] = {
@@ -56,7 +59,9 @@ def values_of(r, tokens, rng):
     }[r.gate_form]
     x["A_log"], x["dt_bias"] = rng.standard_normal(HV), rng.standard_normal((HV, *tail))
     x["beta"] = rng.standard_normal((batch, tokens, HV))
-    x["initial"] = rng.standard_normal((batch, HV, *((V, K) if r.v_first else (K, V))))
+    x["offsets"] = np.array(STARTS)
+    sequences = len(STARTS) - 1 if r.offsets else batch
+    x["initial"] = rng.standard_normal((sequences, HV, *((V, K) if r.v_first else (K, V))))
     return x
 
 
@@ -78,20 +83,39 @@ def expected(r, x):
     q, k = (ref.l2norm(x[n]) if r.qk_l2norm else x[n] for n in ("q", "k"))
     layout = "v_first" if r.v_first else "k_first"
     state = x["initial"] if r.initial else None
-    return ref.recurrence(q, k, x["v"], gate, beta, state=state, scale=r.scale, state_layout=layout)
+    options = {"offsets": x["offsets"].astype(int)} if r.offsets else {}
+    return ref.recurrence(q, k, x["v"], gate, beta, state=state, scale=r.scale, state_layout=layout, **options)
 
 
 @pytest.mark.parametrize("tokens", [3, 70])
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 def test_rule_by_tile_programs(name, tokens, dtype):
-    r = rule.Rule(H, HV, K, V, dtype, 0.3, tokens=tokens if tokens <= rule.STEP_TOKENS else None, **RULES[name])
+    run(rule.Rule(H, HV, K, V, dtype, 0.3, tokens=tokens if tokens <= rule.STEP_TOKENS else None, **RULES[name]), tokens)
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 5, 8])
+@pytest.mark.parametrize("schedule", [None, build.schedule("step", 8, 16), build.schedule("step", 16, 8, warps=4)])
+def test_steps_make_their_inputs(tokens, schedule):
+    """One kernel normalises, computes gates and write strengths and walks the tokens, eight at a time or one."""
+    run(rule.Rule(H, HV, 32, 16, "bf16", 0.3, tokens=tokens, schedule=schedule, **RULES["everything"]), tokens)
+
+
+@pytest.mark.parametrize("name,chunk", [("everything", 8), ("everything", 16), ("bounded gates", 16)])
+def test_packed_steps_make_their_inputs(name, chunk):
+    schedule = build.schedule("step", chunk, 16)
+    run(rule.Rule(H, HV, 32, 16, "bf16", 0.3, offsets="i32", schedule=schedule, **RULES[name]), STARTS[-1])
+
+
+def run(r, tokens):
+    dtype = r.dtype
     x = values_of(r, tokens, np.random.default_rng(0))
     dtypes = {
         "gate": r.gate_dtype,
         "A_log": r.rate_dtype,
         "dt_bias": r.bias_dtype,
         "beta": r.beta_dtype,
+        "offsets": "i32",
         "initial": r.initial,
         "o": dtype,
         "state": "f32",

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from gdn import build
+from gdn import build, rule
 from test_cpu_recurrence import MODELS
 from tool_paths import need_tool, skip_or_fail
 
@@ -30,4 +30,25 @@ def test_no_spills(target, size):
         # GLA on sm_90a decays the state while products run, which ptxas does not see through.
         if "(C75" in done.stderr and (model, target) != ("gla", "sm_90a"):
             failures.append(f"{model}: {done.stderr}")
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize("tokens", (1, 4, 8))
+@pytest.mark.parametrize("target", ("sm_80", "sm_90a"))
+def test_no_spills_of_steps_that_make_their_inputs(target, tokens):
+    tool = need_tool("gdn-compile")
+    if shutil.which("ptxas") is None:
+        skip_or_fail("ptxas is not on PATH")
+    gates = {"gate": "head", "gate_dtype": "bf16", "bias_dtype": "f32", "beta": "sigmoid", "beta_dtype": "bf16"}
+    few = build.schedule("step", 16, 8, warps=4, streaming=True) if tokens == 1 else build.schedule("step", 8, 16)
+    failures = []
+    for schedule in (None, few):
+        for state in ("f32", "bf16"):
+            key = rule.Rule(16, 32, 128, 128, "bf16", 0.1, tokens=tokens, schedule=schedule, state_dtype=state, **gates)
+            key = key._replace(gate_form="raw", rate_dtype="f32", qk_l2norm=True, initial="in_place")
+            command = [tool, "-", f"--target={target}", "--ptxas"]
+            done = subprocess.run(command, input=rule.ir(key), capture_output=True, text=True, timeout=120)
+            spills = re.findall(r"(\w+): (\d+) registers, (\d+) bytes spilled", done.stderr)
+            assert done.returncode == 0 and len(spills) == 1, done.stderr
+            failures += [f"{schedule} {state}: {spill}" for spill in spills if spill[2] != "0"]
     assert not failures, "\n".join(failures)

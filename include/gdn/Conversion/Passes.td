@@ -61,12 +61,18 @@ def ConvertGdnToTilePass : Pass<"convert-gdn-to-tile", "mlir::ModuleOp"> {
     | `gdn.recurrence`, `phases = segmented` | `prepare`; `segments` (per segment but the last of a sequence, value head and block of rows: the state behind the segment from zero, and the transition matrix as more rows of the state); `combine` (per sequence, value head and 16 rows: the state at each boundary of segments in order); `scan`, with segments for sequences |
     | `gdn.recurrence`, `phases = step` | `step` (token by token, the state in registers) |
     | `gdn.l2norm`, `gdn.gated_rms_norm`, `gdn.gate` | one each |
-    | `linalg.fill` with a constant, `memref.copy`, on floats | one each |
+    | `linalg.fill` with a constant, `memref.copy`, elementwise linalg, on floats | one each |
     | `gdn.short_conv` | `short_conv` and, for the first W - 1 tokens and the state, `short_conv_edge` |
 
     The loop over the chunks of `scan` and `segments` carries `gdn_tile.stages` when
     the schedule asks for more than one stage. Sizes that must be equal and are dynamic are
     compared by `cf.assert`.
+
+    A fill of the state's destination right in front of a recurrence, by zeros or
+    by another state, has no program: the kernel starts from zero or reads the
+    other state itself. Likewise a `step` kernel does the work of `gdn.l2norm`,
+    `gdn.gate` and elementwise linalg on q, k, gate and beta whose results nothing
+    else reads; these are not rounded in between.
   }];
   let dependentDialects = [
     "mlir::arith::ArithDialect", "mlir::cf::ControlFlowDialect",

@@ -21,6 +21,7 @@
 
 #include "StepKernel.h"
 
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/MathExtras.h"
@@ -57,6 +58,8 @@ private:
     Value keys, queries; // [8, K]
     Value values;        // [V, 8]
     Value gateRow, gateCol, betaRow, betaCol; // [1, 8] and [8, 1]
+    // Factors that normalise keys and queries, null if they are normalised.
+    Value keyNormRow, keyNormCol, queryNormRow, queryNormCol;
   };
   /// What follows from the gates: exponents are sums of log2 gates.
   struct Gates {
@@ -68,6 +71,10 @@ private:
   Tokens loadChunk(Value row, Value count);
   Value loadKeys(Value memref, const Tokens &x);
   Value loadFactor(Value memref, const Tokens &x, Shape2 shape);
+  Value loadGate(const Tokens &x, Shape2 shape);
+  Value loadBeta(const Tokens &x, Shape2 shape);
+  std::pair<Value, Value> norms(Value rows, L2NormOp norm);
+  Value times(Value a, Value factor) { return factor ? k.fmul(a, factor) : a; }
   Gates prepareGates(const Tokens &x);
   /// Tokens s against tokens t, the rows: s compared with t.
   Value mask(arith::CmpIPredicate predicate);
@@ -76,7 +83,7 @@ private:
   Value decayTo(Value last, const Gates &gates);
   Value stateBehind(Value state, const Tokens &x, const Gates &gates, Value u,
                     std::optional<int64_t> last);
-  Value buildChunk(Value state, const Tokens &x, const Sequence &sequence);
+  Value buildChunk(Value state, Tokens x, const Sequence &sequence);
 
   int64_t keys;
   Tokens loaded;
@@ -93,9 +100,43 @@ Value ChunkStepKernel::loadKeys(Value memref, const Tokens &x) {
 }
 
 Value ChunkStepKernel::loadFactor(Value memref, const Tokens &x, Shape2 shape) {
-  if (!memref)
-    return memref;
-  return k.loadF32({memref, {x.row, head}, {0}, {x.count}}, shape);
+  return k.load({memref, {x.row, head}, {0}, {x.count}}, shape);
+}
+
+// Tokens behind the end have the gate 0, whatever the gate of a projection of 0
+// is.
+Value ChunkStepKernel::loadGate(const Tokens &x, Shape2 shape) {
+  if (!gate)
+    return gate;
+  auto parameter = [&](Value memref) -> Value {
+    if (!memref)
+      return memref;
+    return memref::LoadOp::create(k, memref, ValueRange{head});
+  };
+  Value log =
+      logGate(loadFactor(gate, x, shape), parameter(rate), parameter(bias));
+  if (!plan.inputs.gate && !plan.inputs.gateMap)
+    return log;
+  Value count =
+      arith::IndexCastOp::create(k, k.getI32Type(), x.count).getResult();
+  Value isToken = k.compare(arith::CmpIPredicate::slt, k.iota(shape), count);
+  return zeroUnless(isToken, log);
+}
+
+Value ChunkStepKernel::loadBeta(const Tokens &x, Shape2 shape) {
+  return beta ? mapped(loadFactor(beta, x, shape), plan.inputs.betaMap) : beta;
+}
+
+// Normalised keys and queries would have to be rounded to be operands, and the
+// state with them: their factors go into the products instead. The sums of
+// squares are the diagonal of a product, in float32.
+std::pair<Value, Value> ChunkStepKernel::norms(Value rows, L2NormOp norm) {
+  if (!norm)
+    return {};
+  Value squares =
+      zeroUnless(mask(arith::CmpIPredicate::eq), k.dot(rows, rows)[0]);
+  return {normFactor(k.sum(squares, {1, kTokens}), norm),
+          normFactor(k.sum(squares, {kTokens, 1}), norm)};
 }
 
 ChunkStepKernel::Tokens ChunkStepKernel::loadChunk(Value row, Value count) {
@@ -104,10 +145,10 @@ ChunkStepKernel::Tokens ChunkStepKernel::loadChunk(Value row, Value count) {
   x.count = count;
   x.keys = loadKeys(key, x);
   x.queries = loadKeys(q, x);
-  x.gateRow = loadFactor(gate, x, {1, kTokens});
-  x.gateCol = loadFactor(gate, x, {kTokens, 1});
-  x.betaRow = loadFactor(beta, x, {1, kTokens});
-  x.betaCol = loadFactor(beta, x, {kTokens, 1});
+  x.gateRow = loadGate(x, {1, kTokens});
+  x.gateCol = loadGate(x, {kTokens, 1});
+  x.betaRow = loadBeta(x, {1, kTokens});
+  x.betaCol = loadBeta(x, {kTokens, 1});
   x.values = k.load({v, {row, head, firstValue}, {2, 0}, {valuesLeft, count}},
                     {values, kTokens});
   return x;
@@ -145,12 +186,11 @@ Value ChunkStepKernel::newValues(const Tokens &x, const Gates &gates,
   Value update = k.convert(x.values, k.getF32Type());
   if (!plan.isDelta)
     return update;
-  if (gates.grown)
-    read = k.fmul(read, gates.grown);
+  read = times(times(read, x.keyNormRow), gates.grown);
   update = k.fmul(k.fsub(update, read), x.betaRow);
-  Value inner = k.fmul(k.dot(x.keys, x.keys)[0], x.betaCol);
-  if (gates.pairs)
-    inner = k.fmul(inner, gates.pairs);
+  Value inner =
+      k.fmul(k.dot(x.keys, x.keys)[0], times(x.betaCol, x.keyNormCol));
+  inner = times(times(inner, x.keyNormRow), gates.pairs);
   return k.triSolve(inner, update, tokens ? tokens : kTokens);
 }
 
@@ -184,12 +224,16 @@ Value ChunkStepKernel::stateBehind(Value stateValue, const Tokens &x,
           all);
     stateValue = k.fmul(stateValue, k.exp2(k.sum(all, {1, 1})));
   }
+  u = times(u, x.keyNormRow);
   bool exact = plan.op.getStateType().getElementType().isF32();
   return k.outer(u, x.keys, stateValue, exact);
 }
 
-Value ChunkStepKernel::buildChunk(Value stateValue, const Tokens &x,
+Value ChunkStepKernel::buildChunk(Value stateValue, Tokens x,
                                   const Sequence &sequence) {
+  std::tie(x.keyNormRow, x.keyNormCol) = norms(x.keys, plan.inputs.kNorm);
+  std::tie(x.queryNormRow, x.queryNormCol) =
+      norms(x.queries, plan.inputs.qNorm);
   Gates gates;
   if (gate)
     gates = prepareGates(x);
@@ -201,10 +245,11 @@ Value ChunkStepKernel::buildChunk(Value stateValue, const Tokens &x,
       k.dot(isStored ? stateValue : inF32, {x.keys, x.queries});
   Value u = newValues(x, gates, read[0]);
 
-  Value scores = k.dot(x.queries, x.keys)[0];
+  Value scores =
+      times(times(k.dot(x.queries, x.keys)[0], x.queryNormCol), x.keyNormRow);
   scores = gates.pairs ? k.fmul(scores, gates.pairs)
                        : zeroUnless(mask(arith::CmpIPredicate::sle), scores);
-  Value o = gates.grown ? k.fmul(read[1], gates.grown) : read[1];
+  Value o = times(times(read[1], x.queryNormRow), gates.grown);
   o = k.fmul(k.fadd(o, k.dot(u, scores)[0]),
              k.constant(plan.op.getScaleValue()));
   k.store(k.convert(o, plan.type),

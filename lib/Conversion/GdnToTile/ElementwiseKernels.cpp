@@ -67,7 +67,20 @@ bool isConstant(Value value) {
   return value.getDefiningOp<arith::ConstantOp>() != nullptr;
 }
 
-bool canConvertBody(linalg::LinalgOp op) {
+/// `element` in the shape of `like`, a scalar or a fragment.
+Type shapedLike(Type like, Type element) {
+  if (auto vector = dyn_cast<VectorType>(like))
+    return VectorType::get(vector.getShape(), element);
+  return element;
+}
+
+} // namespace
+
+bool mlir::gdn::isElementwiseOnFloats(linalg::LinalgOp op) {
+  if (!op.hasPureBufferSemantics() || op.getNumDpsInits() != 1 ||
+      op.getNumParallelLoops() != op.getNumLoops() ||
+      !llvm::all_of(op->getOperands(), isFloatMemref))
+    return false;
   auto isKnown = [&](Value value) {
     return value.getParentBlock() == op.getBlock() || isConstant(value);
   };
@@ -80,47 +93,38 @@ bool canConvertBody(linalg::LinalgOp op) {
   return llvm::all_of(op.getBlock()->getTerminator()->getOperands(), isKnown);
 }
 
-/// The body of an elementwise op on fragments of one shape.
-class FragmentBody {
-public:
-  FragmentBody(KernelBuilder &k, Shape2 shape) : k(k), shape(shape) {}
-
-  void map(Value element, Value fragment) { values.map(element, fragment); }
-
-  void clone(Operation &op) {
-    if (isConstant(op.getResult(0)))
-      return;
-    SmallVector<Value> operands;
-    for (Value operand : op.getOperands())
-      operands.push_back(get(operand));
-    OperationState state(k.getLoc(), op.getName(), operands,
-                         getType(op.getResult(0)), op.getAttrs());
-    map(op.getResult(0), k.create(state)->getResult(0));
-  }
-
-  Value get(Value element) {
-    if (!isConstant(element))
-      return values.lookup(element);
-    auto constant = element.getDefiningOp<arith::ConstantOp>();
-    return arith::ConstantOp::create(
-        k, DenseElementsAttr::get(getType(element), constant.getValue()));
-  }
-
-private:
-  VectorType getType(Value element) {
-    return VectorType::get({shape.rows, shape.cols}, element.getType());
-  }
-
-  KernelBuilder &k;
-  Shape2 shape;
+Value mlir::gdn::applyBody(KernelBuilder &k, linalg::LinalgOp op,
+                           ArrayRef<Value> arguments, Type like) {
   IRMapping values;
-};
-
-} // namespace
+  for (auto [argument, value] :
+       llvm::zip_equal(op.getBlock()->getArguments(), arguments))
+    values.map(argument, value);
+  auto get = [&](Value value) -> Value {
+    auto constant = value.getDefiningOp<arith::ConstantOp>();
+    if (!constant)
+      return values.lookup(value);
+    TypedAttr attr = constant.getValue();
+    Type type = shapedLike(like, attr.getType());
+    if (auto vector = dyn_cast<VectorType>(type))
+      attr = DenseElementsAttr::get(vector, attr);
+    return arith::ConstantOp::create(k, attr);
+  };
+  for (Operation &inner : op.getBlock()->without_terminator()) {
+    if (isa<arith::ConstantOp>(inner))
+      continue;
+    SmallVector<Value> operands;
+    for (Value operand : inner.getOperands())
+      operands.push_back(get(operand));
+    OperationState state(k.getLoc(), inner.getName(), operands,
+                         shapedLike(like, inner.getResult(0).getType()),
+                         inner.getAttrs());
+    values.map(inner.getResult(0), k.create(state)->getResult(0));
+  }
+  return get(op.getBlock()->getTerminator()->getOperand(0));
+}
 
 void mlir::gdn::buildElementwiseKernel(linalg::LinalgOp op) {
-  if (!op.hasPureBufferSemantics() || op.getNumDpsInits() != 1 ||
-      op.getNumParallelLoops() != op.getNumLoops() || !canConvertBody(op))
+  if (!isElementwiseOnFloats(op))
     return;
   int64_t rank = op.getNumLoops();
   Value out = op.getDpsInits()[0];
@@ -130,7 +134,7 @@ void mlir::gdn::buildElementwiseKernel(linalg::LinalgOp op) {
   for (OpOperand &operand : op->getOpOperands()) {
     AffineMap map = op.getMatchingIndexingMap(&operand);
     std::optional<Extent> extent = getExtent(map, rank);
-    if (!extent || !isFloatMemref(operand.get()))
+    if (!extent)
       return;
     extents.push_back(*extent);
   }
@@ -164,18 +168,18 @@ void mlir::gdn::buildElementwiseKernel(linalg::LinalgOp op) {
     }
     llvm_unreachable("covered switch");
   };
-  FragmentBody body(k, shape);
+  SmallVector<Value> values;
   for (auto [i, argument] : llvm::enumerate(op.getBlock()->getArguments())) {
-    if (argument.use_empty())
-      continue;
     Shape2 part{extents[i] == Extent::Row ? 1 : shape.rows,
                 extents[i] == Extent::Column ? 1 : shape.cols};
-    Value loaded = k.load(access(arguments[i], extents[i]), part);
-    body.map(argument, k.broadcast(loaded, shape));
+    values.push_back(
+        argument.use_empty()
+            ? Value()
+            : k.broadcast(k.load(access(arguments[i], extents[i]), part),
+                          shape));
   }
-  for (Operation &inner : op.getBlock()->without_terminator())
-    body.clone(inner);
-  k.store(body.get(op.getBlock()->getTerminator()->getOperand(0)),
+  Type like = VectorType::get({shape.rows, shape.cols}, k.getF32Type());
+  k.store(applyBody(k, op, values, like),
           access(arguments.back(), Extent::Block));
   k.launch(rowGrid(host, flat.back(), rowShape.rows, 1));
   op.erase();

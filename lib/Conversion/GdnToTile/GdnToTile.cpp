@@ -17,6 +17,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 namespace mlir::gdn {
@@ -29,11 +30,13 @@ using namespace mlir::gdn;
 
 namespace {
 
-LogicalResult convertRecurrence(RecurrenceOp op, StateStart start) {
+LogicalResult convertRecurrence(RecurrenceOp op, StateStart start,
+                                const StepInputs &inputs) {
   FailureOr<RecurrencePlan> plan = planRecurrence(op);
   if (failed(plan))
     return failure();
   plan->start = start;
+  plan->inputs = inputs;
   switch (op.getSchedule()->getPhases()) {
   case Phases::Fused:
     return op.emitOpError("has no tile form with phases = fused; the phases of "
@@ -73,10 +76,7 @@ struct ConvertGdnToTilePass
       if (isa_and_nonnull<GdnDialect>(op->getDialect()))
         ops.push_back(op);
     });
-    DenseMap<Operation *, StateStart> starts;
-    for (Operation *op : ops)
-      if (auto recurrence = dyn_cast<RecurrenceOp>(op))
-        starts[op] = takeStateStart(recurrence);
+    findFusedOps(ops);
     convertMemoryOps();
     for (Operation *op : ops) {
       // Kernels stand beside the function that launches them, where the passes
@@ -87,10 +87,12 @@ struct ConvertGdnToTilePass
         return signalPassFailure();
       }
       checkDynamicSizes(op);
+      if (fused.contains(op))
+        continue;
       LogicalResult converted =
           llvm::TypeSwitch<Operation *, LogicalResult>(op)
               .Case([&](RecurrenceOp recurrence) {
-                return convertRecurrence(recurrence, starts[op]);
+                return convertRecurrence(recurrence, starts[op], inputs[op]);
               })
               .Case(buildL2NormKernel)
               .Case(buildGatedRMSNormKernel)
@@ -103,19 +105,42 @@ struct ConvertGdnToTilePass
         return signalPassFailure();
       op->erase();
     }
+    for (Operation *op : fused)
+      op->erase();
   }
 
 private:
+  /// What the kernels of recurrences do beside the recurrence.
+  void findFusedOps(ArrayRef<Operation *> ops) {
+    for (Operation *op : ops) {
+      auto recurrence = dyn_cast<RecurrenceOp>(op);
+      if (!recurrence || !recurrence.getSchedule())
+        continue;
+      starts[op] = takeStateStart(recurrence);
+      if (recurrence.getSchedule()->getPhases() != Phases::Step)
+        continue;
+      inputs[op] = StepInputs::find(recurrence);
+      fused.insert_range(inputs[op].getOps());
+    }
+  }
+
   void convertMemoryOps() {
     for (auto function :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
       if (gdn_tile::getKernelAttr(function))
         continue;
       function.walk([](linalg::FillOp op) { buildFillKernel(op); });
-      function.walk([](linalg::LinalgOp op) { buildElementwiseKernel(op); });
+      function.walk([&](linalg::LinalgOp op) {
+        if (!fused.contains(op))
+          buildElementwiseKernel(op);
+      });
       function.walk([](memref::CopyOp op) { buildCopyKernel(op); });
     }
   }
+
+  DenseMap<Operation *, StateStart> starts;
+  DenseMap<Operation *, StepInputs> inputs;
+  llvm::SetVector<Operation *> fused;
 };
 
 } // namespace

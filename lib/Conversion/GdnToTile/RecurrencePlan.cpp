@@ -15,9 +15,7 @@
 using namespace mlir;
 using namespace mlir::gdn;
 
-// Batch and time as one dimension: the only dynamic one, so that all strides
-// inside a kernel are static.
-static Value flattenBatchAndTime(ImplicitLocOpBuilder &b, Value value) {
+Value mlir::gdn::flattenBatchAndTime(ImplicitLocOpBuilder &b, Value value) {
   if (!value)
     return value;
   int64_t rank = cast<MemRefType>(value.getType()).getRank();

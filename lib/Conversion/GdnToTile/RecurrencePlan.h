@@ -10,6 +10,7 @@
 
 #include "KernelBuilder.h"
 #include "Segments.h"
+#include "StepInputs.h"
 #include "gdn/Dialect/Gdn/IR/Gdn.h"
 
 namespace mlir::gdn {
@@ -52,6 +53,8 @@ struct RecurrencePlan {
   /// The state is written back.
   bool updatesState;
   StateStart start;
+  /// Of step phases.
+  StepInputs inputs;
   /// Tokens between checkpoints, if there are any.
   int64_t every;
 
@@ -90,6 +93,10 @@ struct RecurrencePlan {
 /// Takes the op that fills the state in front of the recurrence away, and says
 /// what it was. Nothing happens where the state might be used in between.
 StateStart takeStateStart(RecurrenceOp op);
+
+/// Batch and time as one dimension: the only dynamic one, so that all strides
+/// inside a kernel are static. Null for null.
+Value flattenBatchAndTime(ImplicitLocOpBuilder &b, Value value);
 
 /// Collects sizes and host values. Emits an error at the op and fails if it
 /// has no tile form.

@@ -231,6 +231,15 @@ static Value softplus(KernelBuilder &k, Value x) {
   return k.fadd(k.fmax(x, zero), log1pOfUnit(k, power));
 }
 
+Value mlir::gdn::emitLogGate(KernelBuilder &k, Value x, Value logRate,
+                             std::optional<APFloat> bound) {
+  Value rate = preciseExp(k, logRate);
+  if (bound)
+    return k.fmul(activate(k, Activation::Sigmoid, k.fmul(x, rate)),
+                  k.constant(bound->convertToDouble()));
+  return k.fmul(softplus(k, x), k.fsub(k.constant(0.0), rate));
+}
+
 // One block takes rows (batch, time) of one head, or of all heads at once if
 // the gate has one value per head: then the heads are the columns.
 LogicalResult mlir::gdn::buildGateKernel(GateOp op) {
@@ -274,13 +283,7 @@ LogicalResult mlir::gdn::buildGateKernel(GateOp op) {
     logRate = memref::LoadOp::create(k, rateArg, ValueRange{head});
   else
     logRate = k.load({rateArg, {k.index(0)}, {0}, {k.index(size)}}, columns);
-  Value rate = preciseExp(k, logRate);
-  Value g;
-  if (auto bound = op.getLowerBound())
-    g = k.fmul(activate(k, Activation::Sigmoid, k.fmul(x, rate)),
-               k.constant(bound->convertToDouble()));
-  else
-    g = k.fmul(softplus(k, x), k.fsub(k.constant(0.0), rate));
+  Value g = emitLogGate(k, x, logRate, op.getLowerBound());
   k.store(g, access(outArg));
   k.launch(rowGrid(host, in, shape.rows, heads));
   return success();

@@ -45,6 +45,10 @@ Value rowGrid(ImplicitLocOpBuilder &host, Value flat, int64_t rows,
 
 Value activate(KernelBuilder &k, Activation activation, Value x);
 
+/// gdn.gate of a projection to which the bias is added; see there for `bound`.
+Value emitLogGate(KernelBuilder &k, Value x, Value logRate,
+                  std::optional<APFloat> bound);
+
 LogicalResult buildL2NormKernel(L2NormOp op);
 LogicalResult buildGatedRMSNormKernel(GatedRMSNormOp op);
 LogicalResult buildGateKernel(GateOp op);
@@ -53,7 +57,15 @@ LogicalResult buildShortConvKernels(ShortConvOp op);
 /// True for a memref of floats, of identity layout, whose rows fit a block.
 bool hasRows(Value value);
 
-/// linalg ops whose body is elementwise arithmetic on floats. An operand may
+/// True for a linalg op whose body is elementwise arithmetic on floats.
+bool isElementwiseOnFloats(linalg::LinalgOp op);
+
+/// The body of such an op on scalars or fragments, one per block argument; null
+/// for an argument without use. `like` has the shape.
+Value applyBody(KernelBuilder &k, linalg::LinalgOp op,
+                ArrayRef<Value> arguments, Type like);
+
+/// Kernels of such ops. An operand may
 /// also be one row for all, or one value per row. Other forms stay as they are.
 void buildElementwiseKernel(linalg::LinalgOp op);
 

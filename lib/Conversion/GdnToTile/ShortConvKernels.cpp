@@ -9,6 +9,8 @@
 // lie in x: rows are tokens, and the taps are loads shifted by a row.
 // `short_conv_edge`, one block per sequence and channel block, takes the first
 // W - 1 tokens, which read the state, and then writes the final state.
+// Sequences that are known to have no more tokens, as in decoding, need it
+// alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +20,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -57,6 +60,12 @@ struct ConvPlan {
   }
   int64_t channelBlocks() const {
     return llvm::divideCeil(channels, shape.cols);
+  }
+  /// Tokens of each sequence, if that is known.
+  std::optional<int64_t> knownLength() const {
+    if (const_cast<ShortConvOp &>(op).getOffsets())
+      return std::nullopt;
+    return getConstantIntValue(length);
   }
 };
 
@@ -144,7 +153,10 @@ public:
     for (int64_t s = 0; s < plan.stored; ++s)
       next.push_back(finalInput(s));
     SmallVector<Value> outputs;
-    for (int64_t t = 0; t < plan.taps - 1; ++t)
+    int64_t tokens = plan.taps - 1;
+    if (std::optional<int64_t> length = plan.knownLength())
+      tokens = std::min(tokens, *length);
+    for (int64_t t = 0; t < tokens; ++t)
       outputs.push_back(output(t));
     for (auto [t, y] : llvm::enumerate(outputs))
       k.store(y, {out,
@@ -166,18 +178,27 @@ private:
     return arith::SelectOp::create(k, condition, channelsLeft, k.index(0));
   }
 
-  Value inputAt(Value position, Value condition) {
+  Value inputAt(Value position, Value condition = {}) {
     return k.loadF32({x,
                       {k.add(sequence.firstRow, position), channel},
                       {1},
-                      {boundIf(condition)}},
+                      {condition ? boundIf(condition) : channelsLeft}},
                      row());
+  }
+
+  Value oldInput(int64_t column) {
+    return k.loadF32(
+        {state, {rest, channel, k.index(column)}, {1}, {channelsLeft}}, row());
   }
 
   // Column s of the final state: the input at position length - S + s, which
   // for short sequences is a column of the old state.
   Value finalInput(int64_t s) {
     Value column = k.add(sequence.length, k.index(s));
+    if (std::optional<int64_t> length = plan.knownLength())
+      return *length + s < plan.stored
+                 ? oldInput(*length + s)
+                 : inputAt(k.index(*length + s - plan.stored));
     Value isOld = k.less(column, k.index(plan.stored));
     Value isNew = k.less(k.index(plan.stored - 1), column);
     Value old = k.loadF32(
@@ -190,14 +211,8 @@ private:
     Value y = start();
     for (int64_t i = 0; i < plan.taps; ++i) {
       int64_t position = t - plan.taps + 1 + i;
-      Value input =
-          position < 0
-              ? k.loadF32({state,
-                           {rest, channel, k.index(plan.stored + position)},
-                           {1},
-                           {channelsLeft}},
-                          row())
-              : inputAt(k.index(position), isToken);
+      Value input = position < 0 ? oldInput(plan.stored + position)
+                                 : inputAt(k.index(position), isToken);
       y = k.fadd(y, k.fmul(tap(i), input));
     }
     y = activate(k, plan.op.getActivation(), y);
@@ -223,9 +238,12 @@ LogicalResult mlir::gdn::buildShortConvKernels(ShortConvOp op) {
            << " inputs in the state; the limits are " << kMaxTaps << " and "
            << kMaxStored;
   int64_t channels = std::min(type.getDimSize(2), kBlockChannels);
-  ConvPlan inner(op, RowShape(channels, type.getElementType()));
-  buildInnerKernel(inner);
   ConvPlan edge(op, RowShape::singleRow(type.getElementType()));
+  std::optional<int64_t> length = edge.knownLength();
+  if (!length || *length >= taps) {
+    ConvPlan inner(op, RowShape(channels, type.getElementType()));
+    buildInnerKernel(inner);
+  }
   EdgeKernel(edge).build();
   return success();
 }

@@ -13,6 +13,9 @@
 
 #include "StepKernel.h"
 
+#include "RowKernels.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/MathExtras.h"
@@ -36,12 +39,27 @@ StepKernel::StepKernel(RecurrencePlan &plan, int64_t values, int64_t warps,
     tokens = *length;
 }
 
+// The kernel takes `source` if it makes the operand of it itself.
+Value StepKernel::argumentOr(Value source, Value operand) {
+  ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
+  return k.argument(source ? flattenBatchAndTime(host, source) : operand);
+}
+
 void StepKernel::addArguments() {
-  q = k.argument(plan.q);
-  key = k.argument(plan.k);
+  StepInputs &inputs = plan.inputs;
+  auto inputOf = [](linalg::LinalgOp map) {
+    return map ? map.getDpsInputs()[0] : Value();
+  };
+  q = argumentOr(inputs.qNorm ? inputs.qNorm.getX() : Value(), plan.q);
+  key = argumentOr(inputs.kNorm ? inputs.kNorm.getX() : Value(), plan.k);
   v = k.argument(plan.v);
-  gate = k.argument(plan.gate);
-  beta = k.argument(plan.beta);
+  gate = argumentOr(inputs.gate ? inputs.gate.getA() : inputOf(inputs.gateMap),
+                    plan.gate);
+  if (inputs.gate) {
+    rate = k.argument(inputs.gate.getALog());
+    bias = k.argument(inputs.gate.getBias());
+  }
+  beta = argumentOr(inputOf(inputs.betaMap), plan.beta);
   erase = k.argument(plan.erase);
   write = k.argument(plan.write);
   out = k.argument(plan.out);
@@ -49,6 +67,26 @@ void StepKernel::addArguments() {
   state = k.argument(plan.state);
   start = plan.start.source ? k.argument(plan.start.source) : state;
   checkpoints = k.argument(plan.checkpoints);
+}
+
+Value StepKernel::mapped(Value x, linalg::LinalgOp map) {
+  if (map)
+    x = applyBody(k, map, {x, Value()}, x.getType());
+  return k.convert(x, k.getF32Type());
+}
+
+Value StepKernel::logGate(Value x, Value rateOfHead, Value biasOfHead) {
+  x = mapped(x, plan.inputs.gateMap);
+  if (!plan.inputs.gate)
+    return x;
+  if (biasOfHead)
+    x = k.fadd(x, k.convert(biasOfHead, k.getF32Type()));
+  return emitLogGate(k, x, rateOfHead, plan.inputs.gate.getLowerBound());
+}
+
+Value StepKernel::normFactor(Value squares, L2NormOp norm) {
+  return math::RsqrtOp::create(
+      k, k.fadd(squares, k.constant(norm.getEps().convertToDouble())));
 }
 
 // The block's part of matrix `index` of the states in `memref`.

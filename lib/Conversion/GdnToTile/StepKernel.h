@@ -42,6 +42,14 @@ protected:
   Access valueAccess(Value memref, Value row) {
     return {memref, {row, head, firstValue}, {2}, {valuesLeft}};
   }
+  /// `map` on a scalar or fragment as loaded, f32; without it the conversion
+  /// alone.
+  Value mapped(Value x, linalg::LinalgOp map);
+  /// The log gate of what stands at `gate`, a scalar or fragment as loaded:
+  /// `rate` and `bias` are what `loadRate` and `loadBias` give.
+  Value logGate(Value x, Value rate, Value bias);
+  /// The factor of x of which `squares` are the sums of squares.
+  Value normFactor(Value squares, L2NormOp norm);
   Value loadState(Shape2 shape);
   void storeState(Value value);
   /// The state behind token number `token` of the sequence, if it is a
@@ -55,6 +63,8 @@ protected:
   /// Tokens of each sequence if that is known and all fit in the registers at
   /// once, else 0.
   int64_t tokens = 0;
+  /// Of `gate`, if the kernel computes the gates itself: memrefs.
+  Value rate, bias;
   Value q, key, v, gate, beta, erase, write, out, entries, state, start,
       checkpoints;
   Value head, keyHead, firstValue, valuesLeft;
@@ -62,6 +72,7 @@ protected:
 
 private:
   void addArguments();
+  Value argumentOr(Value source, Value operand);
   Access stateAccess(Value memref, Value index, Value bound);
   void store(Value value, const Access &access);
   void storeZeros(const Sequence &sequence);

@@ -70,6 +70,7 @@ struct Token {
   Value queries, keys, gate, erase; // along the key channels, or one gate
   Value values, write;              // along the value channels
   Value beta;
+  Value rate, bias; // of the gate, if the kernel computes it
 };
 
 class TokenStepKernel : public StepKernel {
@@ -94,10 +95,12 @@ private:
   Value loadKeys(Value memref, Value row, Value ofHead);
   Value loadValues(Value memref, Value row);
   Value loadScalar(Value memref, Value row);
+  void loadGateParameters(Token &token);
   Token loadToken(Value row);
   Value toF32(Value value) {
     return value ? k.convert(value, k.getF32Type()) : value;
   }
+  Value normalized(Value x, L2NormOp norm);
   Value buildToken(Value state, const Token &token);
 
   StepShape shape;
@@ -144,15 +147,37 @@ Token TokenStepKernel::loadToken(Value row) {
   token.values = loadValues(v, row);
   token.write = loadValues(write, row);
   token.beta = loadScalar(beta, row);
+  loadGateParameters(token);
   return token;
 }
 
+void TokenStepKernel::loadGateParameters(Token &token) {
+  if (rate)
+    token.rate = memref::LoadOp::create(k, rate, ValueRange{head});
+  if (!bias)
+    return;
+  if (plan.gateKind == GateKind::Channel)
+    token.bias = k.load(
+        {bias, {head, k.index(0)}, {1}, {k.index(plan.keySize)}}, keyShape());
+  else
+    token.bias = memref::LoadOp::create(k, bias, ValueRange{head});
+}
+
+// x / sqrt(sum of x^2 + eps).
+Value TokenStepKernel::normalized(Value x, L2NormOp norm) {
+  if (!norm)
+    return x;
+  return k.fmul(x, normFactor(k.sum(k.fmul(x, x), {1, 1}), norm));
+}
+
 Value TokenStepKernel::buildToken(Value stateValue, const Token &token) {
-  Value keys = toF32(token.keys), queries = toF32(token.queries);
+  Value keys = normalized(toF32(token.keys), plan.inputs.kNorm);
+  Value queries = normalized(toF32(token.queries), plan.inputs.qNorm);
   Value update = toF32(token.values), decay, readKeys = keys,
         readQueries = queries;
   if (token.gate)
-    decay = k.exp2(k.fmul(toF32(token.gate), k.constant(kLog2E)));
+    decay = k.exp2(k.fmul(logGate(token.gate, token.rate, token.bias),
+                          k.constant(kLog2E)));
   if (token.erase)
     readKeys = k.fmul(keys, toF32(token.erase));
   bool perChannel = plan.gateKind == GateKind::Channel;
@@ -169,7 +194,7 @@ Value TokenStepKernel::buildToken(Value stateValue, const Token &token) {
   if (plan.isDelta)
     update = k.fsub(update, readWith(readKeys));
   if (token.beta)
-    update = k.fmul(update, toF32(token.beta));
+    update = k.fmul(update, mapped(token.beta, plan.inputs.betaMap));
   Value inner = k.sum(k.fmul(keys, queries), {1, 1});
   Value o = k.fadd(readWith(readQueries), k.fmul(update, inner));
   o = k.fmul(o, k.constant(plan.op.getScaleValue()));

@@ -171,3 +171,14 @@ func.func @verify_channels(%q: tensor<?x4x1x128xbf16>, %g: tensor<?x4x1x128xf32>
       gate(%g : tensor<?x4x1x128xf32>) outs(%q, %s : tensor<?x4x1x128xbf16>, tensor<?x1x128x128xf32>) -> tensor<?x4x1x128xbf16>, tensor<?x1x128x128xf32>
   return %0#0 : tensor<?x4x1x128xbf16>
 }
+
+// Normalised keys are another reason for 16: the kernel makes them too.
+
+// SM90-LABEL: func @verify_normalised
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 8, value_block = 16>
+func.func @verify_normalised(%q: tensor<?x4x1x128xbf16>, %e: tensor<?x4x1x128xbf16>, %s: tensor<?x1x128x128xf32>) -> tensor<?x4x1x128xbf16> {
+  %k = gdn.l2norm ins(%q : tensor<?x4x1x128xbf16>) outs(%e : tensor<?x4x1x128xbf16>) -> tensor<?x4x1x128xbf16>
+  %0:2 = gdn.recurrence ins(%q, %k, %q : tensor<?x4x1x128xbf16>, tensor<?x4x1x128xbf16>, tensor<?x4x1x128xbf16>)
+      outs(%q, %s : tensor<?x4x1x128xbf16>, tensor<?x1x128x128xf32>) -> tensor<?x4x1x128xbf16>, tensor<?x1x128x128xf32>
+  return %0#0 : tensor<?x4x1x128xbf16>
+}

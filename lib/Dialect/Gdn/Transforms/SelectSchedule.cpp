@@ -98,6 +98,13 @@ bool goesInEights(RecurrenceOp op) {
          op.getValueSize() >= 16;
 }
 
+/// True if the step kernel will also make its own inputs, which takes
+/// registers.
+bool makesInputs(RecurrenceOp op) {
+  return op.getK().getDefiningOp<L2NormOp>() ||
+         (op.getGate() && op.getGate().getDefiningOp<GateOp>());
+}
+
 ScheduleAttr getStep(MLIRContext *context, int64_t chunk, int64_t rows,
                      int64_t warps, bool streaming) {
   return ScheduleAttr::get(context, Phases::Step, chunk, rows, /*stages=*/1,
@@ -117,7 +124,8 @@ ScheduleAttr selectStepSchedule(RecurrenceOp op) {
   if (goesInEights(op)) {
     bool isOne = !ShapedType::isDynamic(sequences) &&
                  sequences * op.getNumValueHeads() <= kFewStates / 8;
-    int64_t rows = isF32 && !isOne && op.getValueSize() >= 32 ? 32 : 16;
+    bool isWide = isF32 && !isOne && op.getValueSize() >= 32;
+    int64_t rows = isWide && !makesInputs(op) ? 32 : 16;
     return getStep(context, 8, rows, 1, false);
   }
   if (isSmall && !op.isKFirst() && hasFewTokens(op))
