@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cpu_support import host_library, read, store
-from gdn import reference as ref
 from gdn import build, rule
+from gdn import reference as ref
 
 STARTS = (0, 1, 1, 12, 14)
 H, HV, K, V = 1, 2, 16, 24
@@ -91,7 +91,8 @@ def expected(r, x):
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 def test_rule_by_tile_programs(name, tokens, dtype):
-    run(rule.Rule(H, HV, K, V, dtype, 0.3, tokens=tokens if tokens <= rule.STEP_TOKENS else None, **RULES[name]), tokens)
+    known = tokens if tokens <= rule.STEP_TOKENS else None
+    run(rule.Rule(H, HV, K, V, dtype, 0.3, tokens=known, **RULES[name]), tokens)
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 5, 8])
