@@ -49,9 +49,11 @@ struct Options {
       llvm::cl::Positional,
       llvm::cl::desc("<input file, or - for standard input>"),
       llvm::cl::init("-"), llvm::cl::cat(category)};
-  llvm::cl::opt<std::string> target{
-      "target", llvm::cl::desc("the GPU: " + listGpuTargets()),
-      llvm::cl::init("sm_90a"), llvm::cl::cat(category)};
+  // An option refers to its description.
+  std::string targetHelp = "the GPU: " + listGpuTargets();
+  llvm::cl::opt<std::string> target{"target", llvm::cl::desc(targetHelp),
+                                    llvm::cl::init("sm_90a"),
+                                    llvm::cl::cat(category)};
   llvm::cl::opt<Level> level{
       "to", llvm::cl::desc("what to write"), llvm::cl::init(Level::Ptx),
       llvm::cl::values(
