@@ -1,20 +1,18 @@
 # Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Times a whole Gated DeltaNet mixer without its projections, and calls from Python, beside FLA.
+"""Times a whole Gated DeltaNet mixer without its projections, beside FLA's layer.
 
     python3 python/benchmarks/mixer.py [--output DIR] [--tokens 8192] [--batch 64]
 
 The mixer is that of Qwen3.5-35B-A3B (16 key heads, 32 value heads of size 128): three short convolutions
 with SiLU, l2norm, gates, the rule, the gated norm, from the results of the projections. Prefill and decode
-run from CUDA graphs that rotate over inputs; FLA's side is made of the parts of FLA's own layer. Calls
-are eager, one sequence of 64 tokens: host time per call with the device idle in between.
+run from CUDA graphs that rotate over inputs; FLA's side is made of the parts of FLA's own layer, called as
+its forward calls them with a cache.
 """
 
 import argparse
-import json
 import statistics
 import sys
-import time
 from pathlib import Path
 
 import torch
@@ -158,31 +156,25 @@ def graph_times(sides, sets):
     return [statistics.median(mine) for mine in times], apart
 
 
-def host_times(count=300):
-    """Median host microseconds of an eager call, B 1 and T 64, of each library."""
-    from fla.ops.gated_delta_rule import chunk_gated_delta_rule
+def kernels(side, inputs, calls=5):
+    """(microseconds, launches, name) of each kernel of a call, the longest first; the call repeats on a warm cache."""
+    from torch.profiler import ProfilerActivity, profile
 
-    q, k = (torch.randn(1, 64, HEADS, SIZE, device="cuda").bfloat16() for _ in range(2))
-    v = torch.randn(1, 64, VALUE_HEADS, SIZE, device="cuda").bfloat16()
-    g, beta = -torch.rand(1, 64, VALUE_HEADS, device="cuda"), torch.rand(1, 64, VALUE_HEADS, device="cuda")
-    state = torch.zeros(1, VALUE_HEADS, SIZE, SIZE, device="cuda")
-    options = dict(initial_state=state, output_final_state=True, use_qk_l2norm_in_kernel=True, state_v_first=True)
-    result = []
+    caches = side.caches(inputs[0].shape[0])
     with torch.no_grad():
-        for function in (gdn.chunk_gated_delta_rule, chunk_gated_delta_rule):
-            times = []
-            for _ in range(count):
-                torch.cuda.synchronize()
-                start = time.perf_counter()
-                function(q, k, v, g, beta, **options)
-                times.append((time.perf_counter() - start) * 1e6)
-            result.append(statistics.median(times[count // 3 :]))
-    return result
+        side(inputs, caches)
+        with profile(activities=[ProfilerActivity.CUDA]) as profiled:
+            for _ in range(calls):
+                side(inputs, caches)
+            torch.cuda.synchronize()
+    rows = [(event.self_device_time_total / calls, event.count / calls, event.key) for event in profiled.key_averages()]
+    return sorted((row for row in rows if row[0]), reverse=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results")
+    parser.add_argument("--profile", action="store_true", help="also print the time of each kernel")
     parser.add_argument("--tokens", type=int, default=8192)
     parser.add_argument("--batch", type=int, default=64)
     options = parser.parse_args()
@@ -195,7 +187,10 @@ def main():
     for label, B, T in cases:
         times, apart = graph_times(sides, [projected(B, T, seed) for seed in range(SETS)])
         rows.append((label, *times, apart))
-    rows.append(("eager call, 64 tokens, host", *host_times(), None))
+        for side in sides if options.profile else ():
+            print(f"{label}: {side.name}")
+            for microseconds, launches, name in kernels(side, projected(B, T, 0)):
+                print(f"{microseconds:>10.1f} us {launches:>5.1f} x {name[:90]}")
     facts = report.machine()
     lines = [
         f"{'mixer without projections, 16/32 heads':<40}{'gdn us':>10}{'FLA us':>10}{'FLA/gdn':>9}  o, state apart"
@@ -205,10 +200,7 @@ def main():
         lines.append(f"{label:<40}{ours:>10.1f}{theirs:>10.1f}{theirs / ours:>9.2f}  {shown}")
     text = "\n".join([report.describe(facts), "", *lines, ""])
     print(text)
-    if options.output:
-        options.output.mkdir(parents=True, exist_ok=True)
-        (options.output / "mixer.txt").write_text(text)
-        (options.output / "mixer.json").write_text(json.dumps({"machine": facts, "rows": rows}, indent=1) + "\n")
+    report.save(options.output, "mixer", facts, {"rows": rows}, text)
     # Both round to bfloat16 in other places; farther apart is an error of one of them.
     return int(any(apart and max(apart) > 2e-2 for *_, apart in rows))
 

@@ -84,6 +84,13 @@ class Log:
         (self.folder / f"{self.stem}.{suffix}").write_text(text)
 
 
+def save(folder, name, facts, content, text):
+    """A run that is written at once: text, and JSON with the facts of the machine."""
+    log = Log(folder, name, facts)
+    log.write("json", json.dumps({"machine": facts, **content}, indent=1) + "\n")
+    log.write("txt", text)
+
+
 def one_line(row):
     parts = []
     for name, side in row["sides"].items():

@@ -263,6 +263,29 @@ def dense(x):
     return x
 
 
+def row_of(x):
+    """Channels from one token to the next of a [B, T, ...] torch tensor that a kernel takes as it lies.
+
+    None for any other array, which `dense` makes contiguous, and for one that is. Such a tensor is a slice
+    of wider rows: what belongs to a token is contiguous, tokens follow at one distance (over the sequences
+    too), which is a multiple of the last size, and all is 16-byte aligned.
+    """
+    if not on_torch_cuda(x) or x.is_contiguous():
+        return None
+    shape, strides = x.shape, x.stride()
+    width = 1
+    for size, stride in zip(reversed(shape[2:]), reversed(strides[2:])):
+        if size != 1 and stride != width:
+            return None
+        width *= size
+    row = strides[0] if shape[1] == 1 else strides[1]
+    if shape[0] > 1 and strides[0] != shape[1] * row and shape[1] > 1:
+        return None
+    multiple = shape[3] if len(shape) == 4 else 1
+    fits = row >= width and row % multiple == 0 and row * x.element_size() % 16 == 0 and x.data_ptr() % 16 == 0
+    return row if fits else None
+
+
 def same_memory(x, y):
     """True if both are the same array."""
     if x is y:

@@ -44,8 +44,8 @@ def device_of(x):
     return arrays.device_of(x, "q", driver())
 
 
-def run(key, write_ir, names, values):
-    """Runs the kernel of a key on arrays of one device."""
+def run(key, write_ir, names, values, shapes=None):
+    """Runs the kernel of a key on arrays of one device; `shapes` as declared, where they are not the arrays'."""
     first = values[0]
     if arrays.on_cpu(first):
         kernel(key, write_ir, names, None)(*values)
@@ -55,7 +55,7 @@ def run(key, write_ir, names, values):
     if arrays.is_torch(first):
         from . import fast
 
-        fast.run(compiled, device, values)
+        fast.run(compiled, device, values, shapes)
     else:
         compiled(*values)
 
@@ -129,7 +129,17 @@ def make_rule(call, in_place, state_dtype):
         checkpoint_dtype=_dtype(call.checkpoints),
         tokens=tokens if not packed and 0 < tokens <= rule.STEP_TOKENS else None,
         schedule=_schedule(call, sequences, in_cpu, state_dtype or _dtype(call.initial_state)),
+        rows=tuple(arrays.row_of(x) for x in (call.q, call.k, call.v)),
     )
+
+
+def shapes_in_memory(key, call_shapes):
+    """Shapes of the arguments as the kernel of a rule declares them: slices with the heads around them."""
+    heads = dict(zip("qkv", key.heads_in_memory()))
+    return [
+        (*shape[:2], heads[name], shape[3]) if name in heads else tuple(shape)
+        for name, shape in zip(key.arguments(), call_shapes)
+    ]
 
 
 def state_shape(call):
@@ -155,8 +165,10 @@ def run_recurrence(*arguments):
     values = dict(zip(Call._fields, call), o=out, state=final_state)
     values["offsets"], values["slots"], values["initial"] = call.cu_seqlens, call.state_indices, call.initial_state
     names = tuple(key.arguments())
-    destinations = ("o", "state", "checkpoints")
-    run(key, rule.ir, names, [values[n] if n in destinations else arrays.dense(values[n]) for n in names])
+    as_they_lie = ["o", "state", "checkpoints", *(name for name, row in zip("qkv", key.rows) if row)]
+    values = [values[n] if n in as_they_lie else arrays.dense(values[n]) for n in names]
+    shapes = shapes_in_memory(key, [x.shape for x in values]) if any(key.rows) else None
+    run(key, rule.ir, names, values, shapes)
 
 
 def run_linear_attn(q, k, v, cu_seqlens, initial_state, initial_sums, out, final_state, final_sums, scale):

@@ -77,6 +77,23 @@ class Function:
         self.line(f"%{name} = tensor.empty({', '.join(sizes)}) : {self.types[name]}")
         return name
 
+    def first_part(self, name, shape, dtype):
+        """The slice of `shape` at the start of a tensor that has more heads or channels."""
+        sizes = []
+        for axis, size in enumerate(shape):
+            if size is None:
+                self.line(f"%{name}_n{axis} = arith.constant {axis} : index")
+                self.line(f"%{name}_s{axis} = tensor.dim %{name}, %{name}_n{axis} : {self.types[name]}")
+            sizes.append(f"%{name}_s{axis}" if size is None else str(size))
+        part = f"{name}_part"
+        self.types[part] = tensor(shape, dtype)
+        self.line(
+            f"%{part} = tensor.extract_slice %{name}[{', '.join('0' * len(shape))}] [{', '.join(sizes)}] "
+            f"[{', '.join('1' * len(shape))}] "
+            f": {self.types[name]} to {self.types[part]}"
+        )
+        return part
+
     def group(self, keyword, names):
         """`keyword(%a, %b : ta, tb)`; nothing where all names are None."""
         names = [name for name in names if name is not None]
@@ -379,18 +396,19 @@ def short_conv(
     offsets=None,
     activation="silu",
     initial="in_place",
+    row=None,
     name="forward",
 ):
     """Arguments: x, w, bias if asked for, offsets if asked for, initial, y, state ([N, D, S]).
 
     `initial` is the type of the argument of that name; without it the initial state is what `state`
-    holds ("in_place") or zeros (None).
+    holds ("in_place") or zeros (None). `row`: x has so many channels in memory, of which the first D count.
     """
     weight_dtype = weight_dtype or dtype
     f = Function(name)
-    f.argument("x", (B, T, D), dtype)
+    f.argument("x", (B, T, row or D), dtype)
     f.argument("w", (D, W), weight_dtype)
-    groups = [("ins", ["x", "w"])]
+    groups = [("ins", [f.first_part("x", (B, T, D), dtype) if row else "x", "w"])]
     if bias:
         groups.append(("bias", [f.argument("bias", (D,), weight_dtype)]))
     if offsets:

@@ -33,7 +33,9 @@ class _Entry:
         self.device = call.q.device
         index = self.device.index
         kernel = backend.kernel(rule, backend.rule.ir, names, backend.target_of(index))
-        self.launcher = fast.Launcher(kernel, index, [tuple(call[i].shape) for i in self.sources])
+        shapes = backend.shapes_in_memory(rule, [call[i].shape for i in self.sources])
+        self.launcher = fast.Launcher(kernel, index, shapes)
+        self.slices = {Call._fields.index(name) for name, row in zip("qkv", rule.rows) if row}
         self.o_shape, self.o_dtype = tuple(call.v.shape), call.v.dtype
         self.state_shape = None if state is None else tuple(state.shape)
         self.checkpoint_shape = None if call.checkpoints is None else tuple(call.checkpoints.shape)
@@ -67,6 +69,9 @@ def key_of(fields, wanted):
             return None
         key.append(x.shape)
         key.append(x.dtype)
+        if not x.is_contiguous():
+            key.append(x.stride())
+            key.append(x.data_ptr() & 15)
     if torch.is_autocast_enabled("cuda"):
         return None
     final, initial = fields[_STATE], fields[_INITIAL]
@@ -110,7 +115,7 @@ def run(entry, fields):
     for i in entry.sources:
         x = fields[i]
         pointer = x.data_ptr()
-        if pointer & 15 or not x.is_contiguous():
+        if (pointer & 15 or not x.is_contiguous()) and i not in entry.slices:
             if i in (_OUT, _STATE, _CHECKPOINTS) and x.numel():
                 raise ValueError(
                     f"{Call._fields[i]} of shape {list(x.shape)} must be contiguous and 16-byte aligned, because it "

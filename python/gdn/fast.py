@@ -108,27 +108,32 @@ _local = threading.local()
 _KEPT = 4096  # launchers of a thread
 
 
-def run(kernel, device, tensors):
-    """Runs a kernel on CUDA tensors that backend and checks have looked at."""
-    key = (kernel, device, *[tuple(x.shape) for x in tensors])
+def run(kernel, device, tensors, shapes=None):
+    """Runs a kernel on CUDA tensors that backend and checks have looked at.
+
+    `shapes` are those that the kernel declares, if tensors are slices (see rule.Rule.rows).
+    """
+    declared = shapes or [tuple(x.shape) for x in tensors]
+    key = (kernel, device, *declared)
     launchers = _local.__dict__.setdefault("launchers", {})
     launcher = launchers.get(key)
     if launcher is None:
-        for argument, x in zip(kernel._plan.arguments, tensors):
-            _check(kernel, argument, x)
+        for argument, x, shape in zip(kernel._plan.arguments, tensors, declared):
+            _check(kernel, argument, x, shape)
         if len(launchers) >= _KEPT:
             launchers.clear()
-        launcher = launchers[key] = Launcher(kernel, device, [tuple(x.shape) for x in tensors])
+        launcher = launchers[key] = Launcher(kernel, device, declared)
     pointers = []
-    for argument, x in zip(kernel._plan.arguments, tensors):
+    for argument, x, shape in zip(kernel._plan.arguments, tensors, declared):
         pointer = x.data_ptr()
         if pointer & 15 or not x.is_contiguous():
-            _check(kernel, argument, x)
+            _check(kernel, argument, x, shape)
         pointers.append(pointer)
     launcher(pointers)
 
 
-def _check(kernel, argument, x):
-    """As for arrays of other libraries."""
-    view = View(x.data_ptr(), dtype_name(x), tuple(x.shape), x.is_contiguous(), False, x.device.index, x)
+def _check(kernel, argument, x, shape):
+    """As for arrays of other libraries. A slice of wider rows is contiguous as far as the kernel looks at it."""
+    dense = x.is_contiguous() or tuple(x.shape) != shape
+    view = View(x.data_ptr(), dtype_name(x), shape, dense, False, x.device.index, x)
     kernel._check(argument, view)

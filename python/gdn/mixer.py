@@ -73,11 +73,13 @@ class ShortConv(NamedTuple):
     offsets: str | None
     activation: str
     initial: str | None
+    tokens: int | None  # static T, of steps
+    row: int | None  # channels of x in memory, if they are more
 
     def ir(self):
         return build.short_conv(
             1 if self.offsets else None,
-            None,
+            self.tokens,
             self.channels,
             self.width,
             S=self.kept,
@@ -88,6 +90,7 @@ class ShortConv(NamedTuple):
             offsets=self.offsets,
             activation=self.activation,
             initial=self.initial,
+            row=self.row,
         )
 
 
@@ -95,9 +98,13 @@ def _write(key):
     return key.ir()
 
 
-def _run(key, names, inputs, destinations):
-    values = [arrays.dense(x) for x in inputs] + list(destinations)
-    backend.run(key, _write, names, values)
+def _run(key, names, inputs, destinations, row=None):
+    """`row`: the first input is a slice of rows of so many channels."""
+    values = [x if row and not i else arrays.dense(x) for i, x in enumerate(inputs)] + list(destinations)
+    shapes = [tuple(x.shape) for x in values]
+    if row:
+        shapes[0] = (*shapes[0][:-1], row)
+    backend.run(key, _write, names, values, shapes if row else None)
 
 
 def _destination(out, x, shape, dtype, name="out"):
@@ -212,10 +219,12 @@ def run_short_conv(x, weight, bias, activation, initial_state, cu_seqlens, out, 
         offsets=None if cu_seqlens is None else arrays.dtype_name(cu_seqlens),
         activation=activation,
         initial="in_place" if in_place else initial,
+        tokens=x.shape[1] if cu_seqlens is None and 0 < x.shape[1] < weight.shape[1] else None,
+        row=arrays.row_of(x),
     )
     operands = {"x": x, "w": weight, "bias": bias, "offsets": cu_seqlens, "initial": initial_state}
     inputs = {name: operand for name, operand in operands.items() if operand is not None}
-    _run(key, (*inputs, "y", "state"), list(inputs.values()), [out, final_state])
+    _run(key, (*inputs, "y", "state"), list(inputs.values()), [out, final_state], key.row)
 
 
 def short_conv(

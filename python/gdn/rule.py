@@ -47,6 +47,14 @@ class Rule(NamedTuple):
     tokens: int | None = None  # static T
     schedule: str | None = None
     eps: float = 1e-6
+    # Channels from one token to the next of q, k and v in memory, None where they are contiguous: a
+    # multiple of K or V. Such an operand is declared with more heads, of which the first are used.
+    rows: tuple = (None, None, None)
+
+    def heads_in_memory(self):
+        """Head counts of q, k and v as they lie in memory."""
+        logical = ((self.key_heads, self.K), (self.key_heads, self.K), (self.value_heads, self.V))
+        return [heads if row is None else row // size for row, (heads, size) in zip(self.rows, logical)]
 
     def arguments(self):
         """Names of the arguments of the compiled function, in order."""
@@ -118,8 +126,12 @@ class _Writer:
         shapes["initial"] = self.state_shape
         self.shapes = shapes
         inputs = [name for name in r.arguments() if name not in ("o", "state", "checkpoints")]
+        in_memory = dict(zip("qkv", r.heads_in_memory()))
         for name in inputs:
-            f.argument(name, shapes[name], dtypes.get(name, r.dtype))
+            shape = shapes[name]
+            if name in in_memory:
+                shape = (*shape[:2], in_memory[name], shape[3])
+            f.argument(name, shape, dtypes.get(name, r.dtype))
         for name, shape, dtype in before:
             f.argument(name, shape, dtype)
         f.destination("o", shapes["v"], r.dtype)
@@ -127,15 +139,20 @@ class _Writer:
             f.destination("state", self.state_shape, r.state_dtype)
         if r.every:
             f.destination("checkpoints", (self.B, None, *self.state_shape[1:]), r.checkpoint_dtype)
+        self.parts = {
+            name: name if heads == shapes[name][2] else f.first_part(name, shapes[name], r.dtype)
+            for name, heads in in_memory.items()
+        }
 
     # --- operands of the recurrence ---
 
     def normalized(self, name):
+        part = self.parts[name]
         if not self.rule.qk_l2norm:
-            return name
+            return part
         f, shape = self.f, self.shapes[name]
         empty = f.empty_like(f"{name}_empty", name, shape, self.rule.dtype)
-        f.op([f"{name}_norm"], "l2norm", [("ins", [name])], [empty], [f"eps = {build.real(self.rule.eps)}"])
+        f.op([f"{name}_norm"], "l2norm", [("ins", [part])], [empty], [f"eps = {build.real(self.rule.eps)}"])
         return f"{name}_norm"
 
     def log_gate(self):
@@ -184,7 +201,7 @@ class _Writer:
     def recurrence(self, o):
         """The op itself, with `o` as destination; its results are y and final."""
         r, f = self.rule, self.f
-        groups = [("ins", [self.normalized("q"), self.normalized("k"), "v"])]
+        groups = [("ins", [self.normalized("q"), self.normalized("k"), self.parts["v"]])]
         groups += [("gate", [self.log_gate()]), ("beta", [self.write_strength()])]
         for name, dtype in (("erase", r.erase_dtype), ("write", r.write_dtype)):
             if dtype:

@@ -108,6 +108,22 @@ def test_packed_steps_make_their_inputs(name, chunk):
     run(rule.Rule(H, HV, 32, 16, "bf16", 0.3, offsets="i32", schedule=schedule, **RULES[name]), STARTS[-1])
 
 
+@pytest.mark.parametrize("tokens", [1, 4, 70])
+@pytest.mark.parametrize("norm", [False, True])
+def test_slices_of_one_projection(norm, tokens):
+    """q, k and v are the first heads of rows that hold more."""
+    known = tokens if tokens <= rule.STEP_TOKENS else None
+    options = {**RULES["everything"], "qk_l2norm": norm, "rows": (4 * 32, 32, 5 * 16)}
+    run(rule.Rule(H, HV, 32, 16, "bf16", 0.3, tokens=known, **options), tokens)
+
+
+def as_in_memory(x, heads):
+    """x with NaN in the heads that are not used."""
+    padded = np.full((*x.shape[:2], heads, x.shape[3]), np.nan)
+    padded[:, :, : x.shape[2]] = x
+    return padded
+
+
 def run(r, tokens):
     dtype = r.dtype
     x = values_of(r, tokens, np.random.default_rng(0))
@@ -126,6 +142,8 @@ def run(r, tokens):
     for n in stored:
         x[n] = read(stored[n], dtypes.get(n, dtype))
     want, want_state = expected(r, x)
+    for n, heads in zip("qkv", r.heads_in_memory()):
+        stored[n] = store(as_in_memory(x[n], heads), dtype)
     host_library(rule.ir(r), "tile")("forward", list(stored.values()))
     ref.check("o", read(stored["o"], dtype), want, "o", dtype)
     ref.check("state", stored["state"], want_state, "state", dtype, tokens=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import gdn
+from gdn import arrays
 from gdn import reference as ref
 
 torch = pytest.importorskip("torch")
@@ -208,3 +209,23 @@ def test_operators_exist_after_import_in_either_order():
             [sys.executable, "-c", code.format(*names)], capture_output=True, text=True, env=environment
         )
         assert "gdn.recurrence" in done.stdout, done.stderr
+
+
+def test_rows_of_slices(monkeypatch):
+    """What a kernel takes as it lies, by the distance of tokens in channels; all else is copied."""
+    monkeypatch.setattr(arrays, "on_torch_cuda", lambda x: True)
+    wide = torch.zeros(2, 5, 1024, dtype=torch.bfloat16)
+    q, v = wide[..., :256].unflatten(-1, (4, 64)), wide[..., 512:].unflatten(-1, (2, 256))
+    assert arrays.row_of(q) == 1024 and arrays.row_of(v) == 1024 and arrays.row_of(wide[..., :96]) == 1024
+    assert arrays.row_of(q[:, :1]) == 5 * 1024, "one token of each sequence: their distance counts"
+    assert arrays.row_of(q[:1, 1:3]) == 1024
+    for copied in (
+        q.contiguous(),  # nothing to do
+        q[:, 1:3],  # sequences do not follow one another
+        q[:, ::2, ..., :],
+        q.transpose(1, 2),
+        q[..., :32],  # heads have gaps
+        wide[..., 4:260].unflatten(-1, (4, 64)),  # not aligned
+        wide.flatten()[: 2 * 4 * 1000].view(2, 4, 1000)[..., :192].unflatten(-1, (3, 64)),  # no whole number of heads
+    ):
+        assert arrays.row_of(copied) is None

@@ -327,3 +327,29 @@ Access mlir::gdn::transposed(KernelBuilder &k, Value tile) {
   std::swap(access.dims[0], access.dims[1]);
   return access;
 }
+
+// True if `view` has size `dim` of its source.
+static bool hasWholeDim(memref::SubViewOp view, int64_t dim) {
+  OpFoldResult size = view.getMixedSizes()[dim];
+  if (std::optional<int64_t> known = getConstantIntValue(size))
+    return *known == view.getSourceType().getDimSize(dim);
+  auto sizeOf = cast<Value>(size).getDefiningOp<memref::DimOp>();
+  return sizeOf && sizeOf.getSource() == view.getSource() &&
+         sizeOf.getConstantIndex() == dim;
+}
+
+Value mlir::gdn::getWhole(Value value) {
+  auto type = cast<MemRefType>(value.getType());
+  if (type.getLayout().isIdentity())
+    return value;
+  auto view = value.getDefiningOp<memref::SubViewOp>();
+  if (!view || view.getSourceType().getRank() != type.getRank() ||
+      !view.getSourceType().getLayout().isIdentity())
+    return Value();
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    if (!isConstantIntValue(view.getMixedOffsets()[dim], 0) ||
+        !isConstantIntValue(view.getMixedStrides()[dim], 1) ||
+        (dim != 2 && !hasWholeDim(view, dim)))
+      return Value();
+  return view.getSource();
+}

@@ -137,6 +137,11 @@ Access whole(KernelBuilder &k, Value tile);
 /// The same with rows and columns exchanged.
 Access transposed(KernelBuilder &k, Value tile);
 
+/// The memref of identity layout that starts with `value`: itself, or what it
+/// is a slice of, of all batches and tokens and the first heads or channels.
+/// Kernels index that one. Null for any other layout.
+Value getWhole(Value value);
+
 } // namespace mlir::gdn
 
 #endif // GDN_LIB_CONVERSION_GDNTOTILE_KERNELBUILDER_H

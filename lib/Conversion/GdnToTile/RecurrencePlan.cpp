@@ -30,10 +30,15 @@ static LogicalResult verifyTileForm(RecurrenceOp op) {
     return op.emitOpError("has no tile form on tensors; bufferize first");
   if (!op.getSchedule())
     return op.emitOpError("has no schedule; run gdn-select-schedule first");
-  for (Value operand : op->getOperands())
-    if (!cast<MemRefType>(operand.getType()).getLayout().isIdentity())
+  for (Value operand : op->getOperands()) {
+    bool isRead = llvm::is_contained(op.getDpsInputs(), operand) &&
+                  cast<MemRefType>(operand.getType()).getRank() > 2 &&
+                  operand != op.getInitialState();
+    bool isWhole = getWhole(operand) == operand;
+    if (!isWhole && (!isRead || !getWhole(operand)))
       return op.emitOpError("has no tile form for the strided operand ")
              << operand.getType();
+  }
   if (op.getKeySize() > 256)
     return op.emitOpError("has no tile form for K = ")
            << op.getKeySize() << " key channels; the limit is 256";
@@ -81,7 +86,7 @@ FailureOr<RecurrencePlan> mlir::gdn::planRecurrence(RecurrenceOp op) {
                              {&plan.write, op.getWrite()},
                              {&plan.out, op.getOut()},
                              {&plan.checkpoints, op.getCheckpoints()}})
-    *flat = flattenBatchAndTime(b, value);
+    *flat = flattenBatchAndTime(b, value ? getWhole(value) : value);
   plan.offsets = op.getOffsets();
   plan.entries = op.getSlots();
   plan.state = op.getInitialState();

@@ -64,12 +64,13 @@ gdn_tile::KernelAttr RowShape::getKernelAttr(MLIRContext *context) const {
                                    elementsPerChunk, /*blocksPerSM=*/0);
 }
 
-LogicalResult mlir::gdn::verifyRowsForm(Operation *op) {
+LogicalResult mlir::gdn::verifyRowsForm(Operation *op, Value input) {
   for (Value operand : op->getOperands()) {
     auto memref = dyn_cast<MemRefType>(operand.getType());
     if (!memref)
       return op->emitOpError("has no tile form on tensors; bufferize first");
-    if (!memref.getLayout().isIdentity())
+    if (!memref.getLayout().isIdentity() &&
+        (operand != input || !getWhole(operand)))
       return op->emitOpError("has no tile form for the strided operand ")
              << memref;
   }
@@ -127,25 +128,31 @@ Value mlir::gdn::rowGrid(ImplicitLocOpBuilder &host, Value flat, int64_t rows,
   return arith::MulIOp::create(host, blocks, times);
 }
 
+// Rows of the first heads of a slice have others between them: there a block
+// takes rows of one head.
 LogicalResult mlir::gdn::buildL2NormKernel(L2NormOp op) {
-  if (failed(verifyRowsForm(op)) ||
+  if (failed(verifyRowsForm(op, op.getX())) ||
       failed(verifyRowSize(op, lastDim(op.getX()))))
     return failure();
   ImplicitLocOpBuilder host(op.getLoc(), op);
   int64_t size = lastDim(op.getX());
   RowShape shape(size, elementType(op.getX()));
-  Value in = flattenRows(host, op.getX(), 1);
-  Value out = flattenRows(host, op.getOut(), 1);
+  auto type = cast<MemRefType>(op.getX().getType());
+  bool perHead = !type.getLayout().isIdentity() && type.getRank() == 4;
+  int64_t keep = perHead ? 2 : 1, heads = perHead ? type.getDimSize(2) : 1;
+  Value in = flattenRows(host, getWhole(op.getX()), keep);
+  Value out = flattenRows(host, op.getOut(), keep);
   Value count = memref::DimOp::create(host, in, 0);
   KernelBuilder k(op, "l2norm", shape.getKernelAttr(op.getContext()));
   Value inArg = k.argument(in), outArg = k.argument(out);
   Value countArg = k.argument(count);
-  Value row = k.mul(k.blockId(), k.index(shape.rows));
+  Value head = k.rem(k.blockId(), k.index(heads));
+  Value row = k.mul(k.div(k.blockId(), k.index(heads)), k.index(shape.rows));
   auto access = [&](Value memref) -> Access {
-    return {memref,
-            {row, k.index(0)},
-            {0, 1},
-            {k.sub(countArg, row), k.index(size)}};
+    SmallVector<Value> indices = {row, k.index(0)};
+    if (perHead)
+      indices.insert(indices.begin() + 1, head);
+    return {memref, indices, {0, keep}, {k.sub(countArg, row), k.index(size)}};
   };
   Value x = k.loadF32(access(inArg), {shape.rows, shape.cols});
   Value sum = k.sum(k.fmul(x, x), {shape.rows, 1});
@@ -153,7 +160,7 @@ LogicalResult mlir::gdn::buildL2NormKernel(L2NormOp op) {
       k, k.fadd(sum, k.constant(op.getEps().convertToDouble())));
   k.store(k.convert(k.fmul(x, factor), elementType(op.getOut())),
           access(outArg));
-  k.launch(rowGrid(host, in, shape.rows, 1));
+  k.launch(rowGrid(host, in, shape.rows, heads));
   return success();
 }
 

@@ -33,8 +33,8 @@ private:
 };
 
 /// Fails with an error at the op unless all operands are memrefs of identity
-/// layout.
-LogicalResult verifyRowsForm(Operation *op);
+/// layout; `input` may be a slice.
+LogicalResult verifyRowsForm(Operation *op, Value input = {});
 
 /// All dimensions but the last `keep` as one.
 Value flattenRows(ImplicitLocOpBuilder &host, Value value, int64_t keep);

@@ -48,7 +48,7 @@ struct ConvPlan {
         shape(shape) {
     ImplicitLocOpBuilder host(op.getLoc(), op);
     SmallVector<ReassociationIndices> groups = {{0, 1}, {2}};
-    x = memref::CollapseShapeOp::create(host, op.getX(), groups);
+    x = memref::CollapseShapeOp::create(host, getWhole(op.getX()), groups);
     out = memref::CollapseShapeOp::create(host, op.getOut(), groups);
     length = host.createOrFold<memref::DimOp>(op.getX(), 1);
     sequences = host.createOrFold<memref::DimOp>(op.getState(), 0);
@@ -227,7 +227,7 @@ private:
 } // namespace
 
 LogicalResult mlir::gdn::buildShortConvKernels(ShortConvOp op) {
-  if (failed(verifyRowsForm(op)))
+  if (failed(verifyRowsForm(op, op.getX())))
     return failure();
   auto type = cast<MemRefType>(op.getX().getType());
   int64_t taps = cast<MemRefType>(op.getW().getType()).getDimSize(1);

@@ -29,26 +29,41 @@ static Operation *findProducer(Value buffer, Operation *reader) {
   return producer;
 }
 
+/// The memory behind `value` and all views of it.
+static SmallVector<Value> getAliases(Value value) {
+  while (auto view = value.getDefiningOp<ViewLikeOpInterface>())
+    value = view.getViewSource();
+  SmallVector<Value> aliases = {value};
+  for (size_t i = 0; i < aliases.size(); ++i)
+    for (Operation *user : aliases[i].getUsers())
+      if (isa<ViewLikeOpInterface>(user))
+        llvm::append_range(aliases, user->getResults());
+  return aliases;
+}
+
+/// True if `user` stands from `producer` to `reader` and may write to `value`.
+static bool writesBetween(Operation *user, Value value, Operation *producer,
+                          Operation *reader) {
+  if (user == producer || user == reader ||
+      isa<memref::DimOp, ViewLikeOpInterface>(user))
+    return false;
+  if (user->getBlock() != reader->getBlock())
+    return true;
+  if (user->isBeforeInBlock(producer) || reader->isBeforeInBlock(user))
+    return false;
+  auto effects = dyn_cast<DestinationStyleOpInterface>(user);
+  return !effects || llvm::is_contained(effects.getDpsInits(), value);
+}
+
 /// True if nothing from `producer` to `reader` may write to an operand of the
 /// producer.
 static bool keepsOperands(Operation *producer, Operation *reader) {
-  for (Value operand : producer->getOperands()) {
-    if (!isa<MemRefType>(operand.getType()))
-      continue;
-    for (Operation *user : operand.getUsers()) {
-      if (user == producer || user == reader)
-        continue;
-      if (user->getBlock() != reader->getBlock() ||
-          isa<ViewLikeOpInterface>(user))
-        return false;
-      bool isBetween =
-          producer->isBeforeInBlock(user) && user->isBeforeInBlock(reader);
-      auto effects = dyn_cast<DestinationStyleOpInterface>(user);
-      if (isBetween && !isa<memref::DimOp>(user) &&
-          (!effects || llvm::is_contained(effects.getDpsInits(), operand)))
-        return false;
-    }
-  }
+  for (Value operand : producer->getOperands())
+    if (isa<MemRefType>(operand.getType()))
+      for (Value alias : getAliases(operand))
+        for (Operation *user : alias.getUsers())
+          if (writesBetween(user, alias, producer, reader))
+            return false;
   return true;
 }
 
@@ -69,13 +84,19 @@ static linalg::LinalgOp findMap(Value buffer, Operation *reader) {
   return map;
 }
 
+/// Of the whole of its input.
+static L2NormOp findNorm(Value buffer, Operation *reader) {
+  auto norm = findOp<L2NormOp>(buffer, reader);
+  return norm && getWhole(norm.getX()) ? norm : L2NormOp();
+}
+
 StepInputs StepInputs::find(RecurrenceOp op) {
   StepInputs inputs;
   // One normalisation may serve both.
   if (op.getQ() == op.getK())
     return inputs;
-  inputs.qNorm = findOp<L2NormOp>(op.getQ(), op);
-  inputs.kNorm = findOp<L2NormOp>(op.getK(), op);
+  inputs.qNorm = findNorm(op.getQ(), op);
+  inputs.kNorm = findNorm(op.getK(), op);
   inputs.gate = findOp<GateOp>(op.getGate(), op);
   inputs.gateMap = findMap(op.getGate(), op);
   inputs.betaMap = findMap(op.getBeta(), op);

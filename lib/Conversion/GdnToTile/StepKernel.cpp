@@ -42,7 +42,8 @@ StepKernel::StepKernel(RecurrencePlan &plan, int64_t values, int64_t warps,
 // The kernel takes `source` if it makes the operand of it itself.
 Value StepKernel::argumentOr(Value source, Value operand) {
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
-  return k.argument(source ? flattenBatchAndTime(host, source) : operand);
+  return k.argument(source ? flattenBatchAndTime(host, getWhole(source))
+                           : operand);
 }
 
 void StepKernel::addArguments() {

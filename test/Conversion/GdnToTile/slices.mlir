@@ -1,0 +1,80 @@
+// RUN: gdn-opt %s --pass-pipeline="builtin.module(convert-gdn-to-tile,canonicalize)" --split-input-file --verify-diagnostics | FileCheck %s
+
+// Inputs may be slices of wider rows: kernels take the whole and index its
+// first heads or channels.
+
+// CHECK-LABEL: func @step_step(
+// CHECK-SAME: %[[Q:arg[0-9]+]]: memref<?x8x16xbf16>, %[[K:arg[0-9]+]]: memref<?x1x16xbf16>, %[[V:arg[0-9]+]]: memref<?x5x8xbf16>
+// CHECK: gdn_tile.load %[[K]][{{.*}}] dims [2] valid(%c16) : memref<?x1x16xbf16>, vector<1x16xbf16>
+// CHECK: gdn_tile.load %[[Q]][{{.*}}] dims [2] valid(%c16) : memref<?x8x16xbf16>, vector<1x16xbf16>
+// CHECK: gdn_tile.load %[[V]][{{.*}}] dims [2] valid(%c8) : memref<?x5x8xbf16>, vector<8x1xbf16>
+// CHECK: math.rsqrt
+// CHECK-LABEL: func @step(
+// CHECK-NOT: memref.subview
+// CHECK: gdn_tile.launch @step_step grid
+// CHECK-NOT: gdn_tile.launch
+func.func @step(%qs: memref<?x1x8x16xbf16>, %k: memref<?x1x1x16xbf16>, %vs: memref<?x1x5x8xbf16>, %o: memref<?x1x2x8xbf16>,
+                %s: memref<?x2x8x16xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %qs, %c0 : memref<?x1x8x16xbf16>
+  %nv = memref.dim %vs, %c0 : memref<?x1x5x8xbf16>
+  %q = memref.subview %qs[0, 0, 0, 0] [%n, 1, 1, 16] [1, 1, 1, 1] : memref<?x1x8x16xbf16> to memref<?x1x1x16xbf16, strided<[128, 128, 16, 1]>>
+  %v = memref.subview %vs[0, 0, 0, 0] [%nv, 1, 2, 8] [1, 1, 1, 1] : memref<?x1x5x8xbf16> to memref<?x1x2x8xbf16, strided<[40, 40, 8, 1]>>
+  %qn = memref.alloc(%n) : memref<?x1x1x16xbf16>
+  gdn.l2norm ins(%q : memref<?x1x1x16xbf16, strided<[128, 128, 16, 1]>>) outs(%qn : memref<?x1x1x16xbf16>)
+  gdn.recurrence ins(%qn, %k, %v : memref<?x1x1x16xbf16>, memref<?x1x1x16xbf16>, memref<?x1x2x8xbf16, strided<[40, 40, 8, 1]>>)
+      outs(%o, %s : memref<?x1x2x8xbf16>, memref<?x2x8x16xf32>)
+      {schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>}
+  return
+}
+
+// -----
+
+// A norm of its own goes head by head.
+
+// CHECK-LABEL: func @norm_l2norm(
+// CHECK-SAME: %[[X:arg[0-9]+]]: memref<?x8x16xbf16>, %[[Y:arg[0-9]+]]: memref<?x2x16xbf16>
+// CHECK: gdn_tile.load %[[X]][%[[ROW:.+]], %[[HEAD:.+]], %c0] dims [0, 2]
+// CHECK: gdn_tile.store %{{.+}}, %[[Y]][%[[ROW]], %[[HEAD]], %c0] dims [0, 2]
+func.func @norm(%xs: memref<?x4x8x16xbf16>, %y: memref<?x4x2x16xbf16>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %xs, %c0 : memref<?x4x8x16xbf16>
+  %x = memref.subview %xs[0, 0, 0, 0] [%n, 4, 2, 16] [1, 1, 1, 1] : memref<?x4x8x16xbf16> to memref<?x4x2x16xbf16, strided<[512, 128, 16, 1]>>
+  gdn.l2norm ins(%x : memref<?x4x2x16xbf16, strided<[512, 128, 16, 1]>>) outs(%y : memref<?x4x2x16xbf16>)
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func @conv_short_conv_edge(
+// CHECK-SAME: %{{arg[0-9]+}}: memref<?x24xf32>, %{{arg[0-9]+}}: memref<8x4xf32>
+// CHECK-LABEL: func @conv(
+// CHECK: gdn_tile.launch @conv_short_conv_edge grid
+// CHECK-NOT: gdn_tile.launch
+func.func @conv(%xs: memref<?x2x24xf32>, %w: memref<8x4xf32>, %y: memref<?x2x8xf32>, %s: memref<?x8x3xf32>) {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %xs, %c0 : memref<?x2x24xf32>
+  %x = memref.subview %xs[0, 0, 0] [%n, 2, 8] [1, 1, 1] : memref<?x2x24xf32> to memref<?x2x8xf32, strided<[48, 24, 1]>>
+  gdn.short_conv ins(%x, %w : memref<?x2x8xf32, strided<[48, 24, 1]>>, memref<8x4xf32>) outs(%y, %s : memref<?x2x8xf32>, memref<?x8x3xf32>)
+  return
+}
+
+// -----
+
+// Other strides have no tile form: a slice of the tokens, and a destination.
+
+func.func @tokens(%xs: memref<2x8x2x16xbf16>, %y: memref<2x4x2x16xbf16>) {
+  %x = memref.subview %xs[0, 0, 0, 0] [2, 4, 2, 16] [1, 1, 1, 1] : memref<2x8x2x16xbf16> to memref<2x4x2x16xbf16, strided<[256, 32, 16, 1]>>
+  // expected-error @+1 {{has no tile form for the strided operand}}
+  gdn.l2norm ins(%x : memref<2x4x2x16xbf16, strided<[256, 32, 16, 1]>>) outs(%y : memref<2x4x2x16xbf16>)
+  return
+}
+
+// -----
+
+func.func @destination(%x: memref<2x4x2x16xbf16>, %ys: memref<2x4x8x16xbf16>) {
+  %y = memref.subview %ys[0, 0, 0, 0] [2, 4, 2, 16] [1, 1, 1, 1] : memref<2x4x8x16xbf16> to memref<2x4x2x16xbf16, strided<[512, 128, 16, 1]>>
+  // expected-error @+1 {{has no tile form for the strided operand}}
+  gdn.l2norm ins(%x : memref<2x4x2x16xbf16>) outs(%y : memref<2x4x2x16xbf16, strided<[512, 128, 16, 1]>>)
+  return
+}
