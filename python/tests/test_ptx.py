@@ -12,6 +12,7 @@ import pytest
 import ptx_instructions
 import ptx_machine
 import test_cpu_recurrence as recurrences
+from gdn import build
 from gdn import compile as compiler
 from tool_paths import need_tool
 
@@ -82,6 +83,34 @@ def test_recurrence(model, form_name, dtype):
     run(recurrences.function("tile", model, form_name, dtype), passed)
     recurrences.check(form, dtype, x, results, want, dtype)
 
+
+def test_zero_gates_are_no_gates():
+    """Bit for bit: with gates of 0 all factors are 1. T leaves the prepare kernel in two parts of one
+    number, which no multiply-add may make those of two: a difference of 2^-24 there grows, by flips of
+    rounding, to that of two unrelated roundings after some thousand tokens."""
+    B, T, K = 1, 192, 64
+    x = recurrences.inputs("gated_delta", dict(B=B, T=T, K=K, V=K), "bf16", seed=0)
+    x["gate"][:] = 0
+    states = []
+    for gated in (True, False):
+        text = build.recurrence(
+            B,
+            T,
+            recurrences.HQK,
+            recurrences.HV,
+            K,
+            K,
+            gate="head" if gated else None,
+            beta=True,
+            schedule=build.schedule("split", 64, 64, 2),
+        )
+        state, o = x["state"].copy(), np.zeros_like(x["v"])
+        operands = {name: value.copy() for name, value in x.items() if name != "state" and (gated or name != "gate")}
+        run(text, [*operands.values(), o, state])
+        states.append((o, state))
+    (o1, state1), (o2, state2) = states
+    assert np.array_equal(o1, o2)
+    assert np.array_equal(state1, state2), f"{(state1 != state2).sum()} of {state1.size} entries differ"
 
 
 SWAP = """

@@ -102,16 +102,23 @@ Value Emitter::clamp(Value value, int64_t limit) {
   return LLVM::TruncOp::create(builder, loc, i32(), clamped);
 }
 
+// Products and sums that meet in one expression become fused multiply-adds.
+static constexpr LLVM::FastmathFlags kContract = LLVM::FastmathFlags::contract;
+
 Value Emitter::fadd(Value a, Value b) {
-  return LLVM::FAddOp::create(builder, loc, a, b);
+  return LLVM::FAddOp::create(builder, loc, a, b, kContract);
 }
 
 Value Emitter::fsub(Value a, Value b) {
-  return LLVM::FSubOp::create(builder, loc, a, b);
+  return LLVM::FSubOp::create(builder, loc, a, b, kContract);
 }
 
 Value Emitter::fmul(Value a, Value b) {
-  return LLVM::FMulOp::create(builder, loc, a, b);
+  return LLVM::FMulOp::create(builder, loc, a, b, kContract);
+}
+
+Value Emitter::roundingError(Value value, Value rounded) {
+  return LLVM::FSubOp::create(builder, loc, value, rounded);
 }
 
 Value Emitter::fma(Value a, Value b, Value c) {

@@ -58,6 +58,9 @@ public:
   Value fadd(Value a, Value b);
   Value fsub(Value a, Value b);
   Value fmul(Value a, Value b);
+  /// What `rounded` lacks of a value. Never fused with the product that gives
+  /// the value: the two parts are those of one number, whatever made it.
+  Value roundingError(Value value, Value rounded);
   Value fma(Value a, Value b, Value c);
   Value bitcast(Value value, Type type);
   /// The two 16-bit floats of a register as f32.

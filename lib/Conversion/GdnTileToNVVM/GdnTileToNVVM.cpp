@@ -132,17 +132,7 @@ ConvertGdnTileToNVVMPass::convertKernel(func::FuncOp func, const GpuTarget &gpu,
   scf::populateSCFStructuralTypeConversionsAndLegality(kernel.converter,
                                                        patterns, target);
   func->moveBefore(gpuModule.getBody(), gpuModule.getBody()->end());
-  std::string name = func.getName().str();
-  if (failed(applyFullConversion(func, target, std::move(patterns))))
-    return failure();
-  // Products and sums that meet in one expression become fused multiply-adds.
-  auto contract = LLVM::FastmathFlagsAttr::get(&getContext(),
-                                               LLVM::FastmathFlags::contract);
-  gpuModule.lookupSymbol(name)->walk([&](Operation *op) {
-    if (isa<LLVM::FAddOp, LLVM::FSubOp, LLVM::FMulOp, LLVM::FNegOp>(op))
-      op->setAttr("fastmathFlags", contract);
-  });
-  return success();
+  return applyFullConversion(func, target, std::move(patterns));
 }
 
 LogicalResult ConvertGdnTileToNVVMPass::convertLaunch(

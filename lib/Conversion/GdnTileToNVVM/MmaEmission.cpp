@@ -45,7 +45,8 @@ FloatParts mlir::gdn::splitOperand(Emitter &e, ValueRange values,
     }
     Value high = e.andC(bits, ~int64_t(0x1fff));
     parts.high.push_back(high);
-    parts.low.push_back(round(e.fsub(value, e.bitcast(high, e.f32()))));
+    parts.low.push_back(
+        round(e.roundingError(value, e.bitcast(high, e.f32()))));
   }
   return parts;
 }
@@ -63,8 +64,8 @@ FloatParts mlir::gdn::splitToBF16(Emitter &e, ValueRange values) {
     parts.high.push_back(high);
     Value first = e.bitcast(e.shlC(high, 16), e.f32());
     Value second = e.bitcast(e.andC(high, 0xffff0000), e.f32());
-    parts.low.push_back(
-        round(e.fsub(values[i], first), e.fsub(values[i + 1], second)));
+    parts.low.push_back(round(e.roundingError(values[i], first),
+                              e.roundingError(values[i + 1], second)));
   }
   return parts;
 }

@@ -48,7 +48,7 @@ struct Tf32Parts {
 
 Tf32Parts splitTf32(Emitter &e, Value value) {
   Value high = e.andC(e.bitcast(value, e.i32()), ~int64_t(0x1fff));
-  Value low = e.fsub(value, e.bitcast(high, e.f32()));
+  Value low = e.roundingError(value, e.bitcast(high, e.f32()));
   return {high, e.bitcast(low, e.i32())};
 }
 
@@ -242,8 +242,8 @@ private:
       Value rounded = LLVM::FPTruncOp::create(e.builder, e.loc, halves, pair);
       Value back =
           LLVM::FPExtOp::create(e.builder, e.loc, pair.getType(), rounded);
-      Value rest =
-          LLVM::FPTruncOp::create(e.builder, e.loc, halves, e.fsub(pair, back));
+      Value rest = LLVM::FPTruncOp::create(e.builder, e.loc, halves,
+                                           e.roundingError(pair, back));
       high.push_back(e.bitcast(rounded, e.i32()));
       low.push_back(e.bitcast(rest, e.i32()));
     }

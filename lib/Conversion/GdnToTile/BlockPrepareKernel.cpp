@@ -154,7 +154,7 @@ void BlockPrepareKernel::writeInverse(Value head, Value factor) {
   writeTile(high, inverse, {slot, head, k.index(0)});
   if (plan.inverseParts == 1)
     return;
-  Value low = k.fsub(result, k.convert(high, k.getF32Type()));
+  Value low = k.roundingError(result, high);
   writeTile(k.convert(low, plan.type), inverse, {slot, head, k.index(1)});
 }
 

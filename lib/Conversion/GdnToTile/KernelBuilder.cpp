@@ -256,6 +256,10 @@ Value KernelBuilder::fsub(Value a, Value b) {
   std::tie(a, b) = unify(a, b);
   return arith::SubFOp::create(*this, a, b, kContract);
 }
+Value KernelBuilder::roundingError(Value value, Value rounded) {
+  return arith::SubFOp::create(
+      *this, value, convert(rounded, getElementTypeOrSelf(value.getType())));
+}
 Value KernelBuilder::fdiv(Value a, Value b) {
   std::tie(a, b) = unify(a, b);
   return arith::DivFOp::create(*this, a, b);

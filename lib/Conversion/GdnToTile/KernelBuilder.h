@@ -107,6 +107,10 @@ public:
   Value fmul(Value a, Value b);
   Value fadd(Value a, Value b);
   Value fsub(Value a, Value b);
+  /// What `rounded`, of a smaller type, lacks of a value. Never fused with the
+  /// product that gives the value: the two parts are those of one number,
+  /// whatever made it.
+  Value roundingError(Value value, Value rounded);
   Value fdiv(Value a, Value b);
   Value fmax(Value a, Value b);
   Value exp2(Value a);

@@ -65,7 +65,7 @@ void WarpRow::store(Value block, int64_t column) {
     Value rounded = k.convert(block, type);
     k.store(rounded, {tile, {k.index(0), first}, {1, 0}, {}});
     if (tile != tiles.back())
-      block = k.fsub(block, k.convert(rounded, k.getF32Type()));
+      block = k.roundingError(block, rounded);
   }
 }
 

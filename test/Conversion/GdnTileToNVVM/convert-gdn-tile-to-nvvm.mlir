@@ -30,7 +30,10 @@ func.func @structure(%x: memref<?x8xf32>, %n: index) attributes {gdn_tile.kernel
     %value = memref.load %x[%i, %c0] : memref<?x8xf32>
     %all = vector.broadcast %value : f32 to vector<64x8xf32>
     // CHECK-COUNT-4: llvm.fadd %{{.*}}, %{{.*}} {fastmathFlags = #llvm.fastmath<contract>} : f32
-    %next = arith.addf %s, %all : vector<64x8xf32>
+    %sum_of = arith.addf %s, %all fastmath<contract> : vector<64x8xf32>
+    // Without the flag an op is not fused with others.
+    // CHECK: llvm.fsub %{{[^ ]*}}, %{{[^ ]*}} : f32
+    %next = arith.subf %all, %sum_of : vector<64x8xf32>
     scf.yield %next : vector<64x8xf32>
   }
   // CHECK: nvvm.barrier
