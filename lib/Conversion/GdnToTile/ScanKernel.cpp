@@ -304,23 +304,29 @@ private:
 // A sequence of one segment reads the state itself. All others find theirs at
 // the boundaries, the first its copy.
 Value ScanKernel::loadInitial(const Segment &segment) {
-  Shape2 shape{vb, kp};
   if (!segment.index)
     return loadState(valuesLeft);
   Value zero = k.index(0), one = k.index(1);
+  auto loadBoundary = [&] {
+    Value before = k.sub(k.max(segment.index, one), one);
+    Value copy = k.onlyIf(k.equal(segment.index, zero), one);
+    // Places behind the last segment of a sequence hold nothing.
+    Value exists = k.less(segment.index, k.add(segment.boundaries, one));
+    return k.loadF32(boundaryAccess(k.add(segment.firstBoundary, before), copy,
+                                    k.onlyIf(exists, valuesLeft)),
+                     {vb, kp});
+  };
+  // A branch: both at once would not fit the registers.
   Value isWhole = k.equal(segment.boundaries, zero);
-  Value isFirst = k.equal(segment.index, zero);
-  Value whole = loadState(k.onlyIf(isWhole, valuesLeft));
-  // Places behind the last segment of a sequence hold nothing.
-  Value isPart = k.less(zero, segment.boundaries);
-  Value exists = k.less(segment.index, k.add(segment.boundaries, one));
-  Value part = k.loadF32(
-      boundaryAccess(
-          k.sub(k.add(segment.firstBoundary, k.max(segment.index, one)), one),
-          k.onlyIf(isFirst, one),
-          k.onlyIf(isPart, k.onlyIf(exists, valuesLeft))),
-      shape);
-  return arith::SelectOp::create(k, isWhole, whole, part);
+  return scf::IfOp::create(
+             k, isWhole,
+             [&](OpBuilder &, Location) {
+               scf::YieldOp::create(k, loadState(valuesLeft));
+             },
+             [&](OpBuilder &, Location) {
+               scf::YieldOp::create(k, loadBoundary());
+             })
+      .getResult(0);
 }
 
 void ScanKernel::build() {

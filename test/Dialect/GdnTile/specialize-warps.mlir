@@ -235,3 +235,52 @@ func.func @nested(%k: memref<64x64xbf16>, %n: index) attributes {gdn_tile.kernel
   }
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+#kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
+
+// The block finds its place by a division by a number of run time and in a
+// loop over numbers: every role may do both. A branch of fragments is the math
+// role's.
+
+// CHECK-LABEL: func @place
+// CHECK: arith.divui
+// CHECK: scf.while
+// CHECK: gdn_tile.roles
+// CHECK: gdn_tile.role "math"
+// CHECK: scf.if {{.*}} -> (vector<64x64xf32>)
+func.func @place(%k: memref<?x64xbf16>, %s: memref<?x64x64xf32>, %offsets: memref<?xi32>, %parts: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %id = gdn_tile.block_id : index
+  %place = arith.divui %id, %parts : index
+  %n = scf.while (%i = %c0) : (index) -> index {
+    %start = memref.load %offsets[%i] : memref<?xi32>
+    %first = arith.index_cast %start : i32 to index
+    %behind = arith.cmpi slt, %first, %place : index
+    scf.condition(%behind) %i : index
+  } do {
+  ^bb0(%i: index):
+    %next = arith.addi %i, %c1 : index
+    scf.yield %next : index
+  }
+  %is_first = arith.cmpi eq, %n, %c0 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %a = arith.constant dense<1.0> : vector<64x64xbf16>
+  %zero = arith.constant dense<0.0> : vector<64x64xf32>
+  %init = scf.if %is_first -> vector<64x64xf32> {
+    scf.yield %zero : vector<64x64xf32>
+  } else {
+    %loaded = gdn_tile.load %s[%n, %c0, %c0] dims [1, 2] : memref<?x64x64xf32>, vector<64x64xf32>
+    scf.yield %loaded : vector<64x64xf32>
+  }
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %init) -> vector<64x64xf32> {
+    gdn_tile.copy_in %k[%i, %c0] dims [0, 1] to %kt : memref<?x64xbf16> to memref<64x64xbf16, #shared>
+    %w = gdn_tile.mma %a, %kt acc(%acc : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %w : vector<64x64xf32>
+  } {gdn_tile.stages = 2 : i64}
+  gdn_tile.store %r, %s[%n, %c0, %c0] dims [1, 2] : vector<64x64xf32>, memref<?x64x64xf32>
+  return
+}

@@ -112,7 +112,8 @@ std::optional<Candidate> findCandidate(func::FuncOp func) {
   return result;
 }
 
-// Ops in front of the loop that every warp may run: numbers and allocations.
+// Ops in front of the loop that every warp may run: numbers, also those that a
+// loop finds, and allocations.
 bool isShareable(Operation *op) {
   if (isa<memref::AllocOp>(op))
     return true;
@@ -120,7 +121,15 @@ bool isShareable(Operation *op) {
     return false;
   if (auto load = dyn_cast<memref::LoadOp>(op))
     return !isShared(load.getMemRefType());
-  return op->getNumRegions() == 0 && isPure(op);
+  if (op->hasTrait<OpTrait::IsTerminator>())
+    return true;
+  if (isa<scf::ForOp, scf::IfOp, scf::WhileOp>(op))
+    return llvm::all_of(op->getRegions(), [](Region &region) {
+      return llvm::all_of(region.getOps(),
+                          [](Operation &inner) { return isShareable(&inner); });
+    });
+  // A division may fault, but no warp runs it that would not run it anyway.
+  return op->getNumRegions() == 0 && isMemoryEffectFree(op);
 }
 
 //===----------------------------------------------------------------------===//
