@@ -15,17 +15,16 @@ import importlib.util
 from typing import NamedTuple
 
 import torch
-from torch import nn
-from torch.nn import functional as F
 
 from . import core, fla
 from . import mixer as parts
+from .nn.mixer import project_jointly
 
 
 class Projected(NamedTuple):
     """What the projections of a layer give."""
 
-    qkv: tuple  # inputs of the convolution: q, k, v [B, T, heads * size], contiguous
+    qkv: torch.Tensor  # input of the convolution: the channels of q, k and v, [B, T, D]
     rule: dict  # gate and beta arguments of gdn.recurrence
     z: torch.Tensor  # input of the output gate, [B, T, values]
 
@@ -41,18 +40,6 @@ class Layer(NamedTuple):
     out: str
 
 
-def _linear_parts(linear, x, sizes):
-    """The outputs of `linear` in parts of `sizes` channels, each contiguous.
-
-    Rows of a plain weight are parts of their own and need no copy of the result; a wrapped projection
-    (quantised, with adapters or hooks) is called as it is.
-    """
-    hooks = linear._forward_hooks or linear._forward_pre_hooks
-    if type(linear) is nn.Linear and linear.bias is None and not hooks and x.shape[1] > 16:
-        return tuple(F.linear(x, part) for part in linear.weight.split(sizes))
-    return tuple(part.contiguous() for part in linear(x).split(sizes, dim=-1))
-
-
 def _raw_gate(layer, a, b, beta_form="sigmoid"):
     return {
         "gate": a,
@@ -65,8 +52,7 @@ def _raw_gate(layer, a, b, beta_form="sigmoid"):
 
 
 def _project_qwen3_5(layer, x):
-    qkv = _linear_parts(layer.in_proj_qkv, x, [layer.key_dim, layer.key_dim, layer.value_dim])
-    return Projected(qkv, _raw_gate(layer, layer.in_proj_a(x), layer.in_proj_b(x)), layer.in_proj_z(x))
+    return Projected(layer.in_proj_qkv(x), _raw_gate(layer, layer.in_proj_a(x), layer.in_proj_b(x)), layer.in_proj_z(x))
 
 
 def _project_qwen3_next(layer, x):
@@ -75,12 +61,13 @@ def _project_qwen3_next(layer, x):
     qkvz = layer.in_proj_qkvz(x).unflatten(-1, (layer.num_k_heads, -1))
     q, k, v, z = qkvz.split([layer.head_k_dim, layer.head_k_dim, value, value], dim=-1)
     b, a = layer.in_proj_ba(x).unflatten(-1, (layer.num_k_heads, -1)).split([groups, groups], dim=-1)
-    q, k, v, z, b, a = (part.reshape(*x.shape[:2], -1) for part in (q, k, v, z, b, a))
-    return Projected((q, k, v), _raw_gate(layer, a, b), z)
+    qkv = torch.cat([part.flatten(2) for part in (q, k, v)], dim=-1)
+    z, b, a = (part.reshape(*x.shape[:2], -1) for part in (z, b, a))
+    return Projected(qkv, _raw_gate(layer, a, b), z)
 
 
 def _project_olmo_hybrid(layer, x):
-    qkv = (layer.q_proj(x), layer.k_proj(x), layer.v_proj(x))
+    qkv = project_jointly(x, (layer.q_proj, layer.k_proj, layer.v_proj))
     form = "2sigmoid" if layer.allow_neg_eigval else "sigmoid"
     return Projected(qkv, _raw_gate(layer, layer.a_proj(x), layer.b_proj(x), form), layer.g_proj(x))
 
@@ -95,7 +82,7 @@ def _project_kimi_linear(layer, x):
         "beta": layer.b_proj(x),
         "beta_form": "sigmoid",
     }
-    qkv = (layer.q_proj(x), layer.k_proj(x), layer.v_proj(x))
+    qkv = project_jointly(x, (layer.q_proj, layer.k_proj, layer.v_proj))
     return Projected(qkv, rule, layer.g_b_proj(layer.g_a_proj(x)))
 
 
@@ -130,31 +117,17 @@ RULES = {
 
 def _convolve(layer, qkv, state, cu_seqlens):
     """Convolution and SiLU of q, k and v; continues and updates `state` [N, D, W], if there is one."""
-    weight, bias = layer.conv1d.weight.squeeze(1), layer.conv1d.bias
-    sizes = [part.shape[-1] for part in qkv]
-    options = {"activation": layer.activation, "cu_seqlens": cu_seqlens}
-    if state is not None and qkv[0].shape[1] <= 16:
-        kept = {"initial_state": state, "final_state": state, "output_final_state": True}
-        packed, _ = parts.short_conv(torch.cat(qkv, dim=-1), weight, bias, **kept, **options)
-        return [part.contiguous() for part in packed.split(sizes, dim=-1)]
-    outputs, start = [], 0
-    for part, size in zip(qkv, sizes):
-        rows = slice(start, start + size)
-        start += size
-        old = None if state is None else state[:, rows].contiguous()
-        y, new = parts.short_conv(
-            part,
-            weight[rows],
-            None if bias is None else bias[rows],
-            initial_state=old,
-            final_state=old,
-            output_final_state=old is not None,
-            **options,
-        )
-        if state is not None:
-            state[:, rows].copy_(new)
-        outputs.append(y)
-    return outputs
+    convolved, _ = parts.short_conv(
+        qkv,
+        layer.conv1d.weight.squeeze(1),
+        layer.conv1d.bias,
+        activation=layer.activation,
+        cu_seqlens=cu_seqlens,
+        initial_state=state,
+        final_state=state,
+        output_final_state=state is not None,
+    )
+    return convolved
 
 
 def _conv_state(layer, cache, x, channels):
@@ -172,9 +145,9 @@ def _mix(how, layer, x, cache, cu_seqlens):
     key_heads, K, value_heads, V = how.heads(layer)
     started = cache is not None and cache.has_previous_state(layer.layer_idx)
     qkv, rule, z = how.project(layer, x)
-    channels = sum(part.shape[-1] for part in qkv)
-    conv = None if cache is None else _conv_state(layer, cache, x, channels)
-    q, k, v = _convolve(layer, qkv, conv, cu_seqlens)
+    conv = None if cache is None else _conv_state(layer, cache, x, qkv.shape[-1])
+    convolved = _convolve(layer, qkv, conv, cu_seqlens)
+    q, k, v = convolved.split([key_heads * K, key_heads * K, value_heads * V], dim=-1)
     # transformers keeps the state k-first.
     old = cache.layers[layer.layer_idx].recurrent_states[0] if started else None
     o, new = core.recurrence(

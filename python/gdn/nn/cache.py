@@ -14,8 +14,9 @@ class MixerCache:
     in place, so its tensors keep their addresses (CUDA graphs): a prefill, further pieces of a long
     prompt and single tokens are all the same call.
 
-        conv       tuple of [N, D, W - 1]: the last inputs of each convolution, oldest first, in the
-                   type of the activations; empty without convolutions
+        conv       tuple of [N, D, W - 1], one per launch: the last inputs of the convolutions, oldest
+                   first, in the type of the activations; q, k and v are one, their channels one behind
+                   the other; empty without convolutions
         recurrent  [N, HV, V, K], float32
 
     To try tokens that may be rejected (speculative decoding), `mixer.verify(x, cache)` leaves the cache

@@ -7,7 +7,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .mixer import GatedNorm, Mixer, Norm, ShortConvolution
+from .mixer import GatedNorm, JointConvolution, Mixer, Norm, ShortConvolution, project_jointly
 
 
 class DeltaNet(Mixer):
@@ -56,6 +56,8 @@ class DeltaNet(Mixer):
         self.q_conv1d = ShortConvolution(keys, conv_size, conv_bias, **where)
         self.k_conv1d = ShortConvolution(keys, conv_size, conv_bias, **where)
         self.v_conv1d = ShortConvolution(values, conv_size, conv_bias, **where)
+        self._conv = JointConvolution(self.q_conv1d, self.k_conv1d, self.v_conv1d)
+        self._sizes = [keys, keys, values]
         if use_gate:
             self.g_proj = nn.Linear(hidden_size, values, bias=False, **where)
             self.o_norm = GatedNorm(self.head_v_dim, norm_eps, **where)
@@ -64,15 +66,15 @@ class DeltaNet(Mixer):
         self.o_proj = nn.Linear(values, hidden_size, bias=False, **where)
 
     def convolutions(self):
-        return (self.q_conv1d, self.k_conv1d, self.v_conv1d)
+        return (self._conv,)
 
     def project(self, x):
         beta = self.b_proj(x) if self.use_beta else None
         gate = self.g_proj(x) if self.use_gate else None
-        return [self.q_proj(x), self.k_proj(x), self.v_proj(x)], (beta, gate)
+        return [project_jointly(x, (self.q_proj, self.k_proj, self.v_proj))], (beta, gate)
 
     def rule_inputs(self, convolved, rest):
-        q, k, v = convolved
+        q, k, v = convolved[0].split(self._sizes, dim=-1)
         beta, form = rest[0], "2sigmoid" if self.allow_neg_eigval else "sigmoid"
         if beta is None:
             strength = 2.0 if self.allow_neg_eigval else 1.0

@@ -6,7 +6,16 @@ from __future__ import annotations
 
 from torch import nn
 
-from .mixer import GatedNorm, Mixer, Norm, ShortConvolution, init_decay, init_dt_bias
+from .mixer import (
+    GatedNorm,
+    JointConvolution,
+    Mixer,
+    Norm,
+    ShortConvolution,
+    init_decay,
+    init_dt_bias,
+    project_jointly,
+)
 
 
 class GatedDeltaNet(Mixer):
@@ -67,6 +76,8 @@ class GatedDeltaNet(Mixer):
             self.q_conv1d = ShortConvolution(keys, conv_size, conv_bias, **where)
             self.k_conv1d = ShortConvolution(keys, conv_size, conv_bias, **where)
             self.v_conv1d = ShortConvolution(values, conv_size, conv_bias, **where)
+            self._conv = JointConvolution(self.q_conv1d, self.k_conv1d, self.v_conv1d)
+        self._sizes = [keys, keys, values]
         self.conv_size = conv_size
         if use_gate:
             self.g_proj = nn.Linear(hidden_size, values, bias=False, **where)
@@ -76,17 +87,17 @@ class GatedDeltaNet(Mixer):
         self.o_proj = nn.Linear(values, hidden_size, bias=False, **where)
 
     def convolutions(self):
-        return (self.q_conv1d, self.k_conv1d, self.v_conv1d) if self.conv_size else ()
+        return (self._conv,) if self.conv_size else ()
 
     def project(self, x):
-        inputs = [self.q_proj(x), self.k_proj(x), self.v_proj(x)]
+        qkv = project_jointly(x, (self.q_proj, self.k_proj, self.v_proj))
         if not self.conv_size:
-            inputs = [nn.functional.silu(value) for value in inputs]
+            qkv = nn.functional.silu(qkv)
         gate = self.g_proj(x) if self.use_gate else None
-        return inputs, (self.a_proj(x), self.b_proj(x), gate)
+        return [qkv], (self.a_proj(x), self.b_proj(x), gate)
 
     def rule_inputs(self, convolved, rest):
-        q, k, v = convolved
+        q, k, v = convolved[0].split(self._sizes, dim=-1)
         a, b, _ = rest
         keys, values = (self.num_heads, self.head_dim), (self.num_v_heads, self.head_v_dim)
         return {

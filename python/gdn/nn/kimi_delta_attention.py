@@ -7,7 +7,15 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .mixer import GatedNorm, Mixer, ShortConvolution, init_decay, init_dt_bias
+from .mixer import (
+    GatedNorm,
+    JointConvolution,
+    Mixer,
+    ShortConvolution,
+    init_decay,
+    init_dt_bias,
+    project_jointly,
+)
 
 
 class KimiDeltaAttention(Mixer):
@@ -61,6 +69,8 @@ class KimiDeltaAttention(Mixer):
         self.q_conv1d = ShortConvolution(keys, conv_size, conv_bias, **where)
         self.k_conv1d = ShortConvolution(keys, conv_size, conv_bias, **where)
         self.v_conv1d = ShortConvolution(values, conv_size, conv_bias, **where)
+        self._conv = JointConvolution(self.q_conv1d, self.k_conv1d, self.v_conv1d)
+        self._sizes = [keys, keys, values]
         self.f_proj = nn.Sequential(
             nn.Linear(hidden_size, self.head_v_dim, bias=False, **where),
             nn.Linear(self.head_v_dim, gates, bias=False, **where),
@@ -78,13 +88,14 @@ class KimiDeltaAttention(Mixer):
         self.o_proj = nn.Linear(values, hidden_size, bias=False, **where)
 
     def convolutions(self):
-        return (self.q_conv1d, self.k_conv1d, self.v_conv1d)
+        return (self._conv,)
 
     def project(self, x):
-        return [self.q_proj(x), self.k_proj(x), self.v_proj(x)], (self.f_proj(x), self.b_proj(x), self.g_proj(x))
+        qkv = project_jointly(x, (self.q_proj, self.k_proj, self.v_proj))
+        return [qkv], (self.f_proj(x), self.b_proj(x), self.g_proj(x))
 
     def rule_inputs(self, convolved, rest):
-        q, k, v = convolved
+        q, k, v = convolved[0].split(self._sizes, dim=-1)
         f, b, _ = rest
         keys = (self.num_heads, self.head_dim)
         return {

@@ -69,10 +69,10 @@ class Mamba2Mixer(Mixer):
     def project(self, x):
         sizes = [self.inner_size, self.inner_size + 2 * self.grouped, self.num_heads]
         z, convolved, dt = self.in_proj(x).split(sizes, dim=-1)
-        return [convolved.contiguous()], [z, dt.contiguous(), None]
+        return [convolved], [z, dt.contiguous(), None]
 
     def rule_inputs(self, convolved, rest):
-        x, B, C = (part.contiguous() for part in convolved[0].split([self.inner_size, *[self.grouped] * 2], dim=-1))
+        x, B, C = convolved[0].split([self.inner_size, *[self.grouped] * 2], dim=-1)
         x = x.unflatten(-1, (self.num_heads, self.head_dim))
         rest[2] = x
         dt = F.softplus(rest[1].float() + self.dt_bias)

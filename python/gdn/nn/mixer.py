@@ -37,17 +37,80 @@ class ShortConvolution(nn.Module):
 
     def forward(self, x, state=None, cu_seqlens=None, activation="silu", update=True):
         """[B, T, D] to [B, T, D]; continues `state` [N, D, W - 1], and updates it in place if asked."""
-        y, _ = parts.short_conv(
-            x,
-            self.weight.squeeze(1),
-            self.bias,
-            activation=activation,
-            initial_state=state,
-            cu_seqlens=cu_seqlens,
-            output_final_state=state is not None and update,
-            final_state=state if update else None,
-        )
-        return y
+        return _convolve(x, self.weight.squeeze(1), self.bias, state, cu_seqlens, activation, update)
+
+
+class JointConvolution:
+    """Several convolutions as one over the channels of all: one launch and one state.
+
+    No module: the parameters stay those of the parts, under their names. Their weights are put together
+    once, and again when one has changed.
+    """
+
+    def __init__(self, *parts):
+        self.parts = parts
+        self._seen = self._joined = None
+
+    @property
+    def channels(self):
+        return sum(part.channels for part in self.parts)
+
+    @property
+    def taps(self):
+        return self.parts[0].taps
+
+    def joined(self):
+        """Weight [D, W] and bias [D] or None."""
+        parameters = [p for part in self.parts for p in (part.weight, part.bias) if p is not None]
+        trains = torch.is_grad_enabled() and any(p.requires_grad for p in parameters)
+        if trains or torch.compiler.is_compiling() or any(p.is_inference() for p in parameters):
+            return self._join()
+        seen = [(p.data_ptr(), p._version, p.dtype) for p in parameters]
+        if seen != self._seen:
+            self._joined, self._seen = self._join(), seen
+        return self._joined
+
+    def _join(self):
+        weights = [part.weight.squeeze(1) for part in self.parts]
+        biases = [part.bias for part in self.parts if part.bias is not None]
+        return torch.cat(weights), torch.cat(biases) if biases else None
+
+    def __call__(self, x, state=None, cu_seqlens=None, activation="silu", update=True):
+        """As ShortConvolution.forward; x and state hold the channels of the parts, one behind the other."""
+        weight, bias = self.joined()
+        return _convolve(x, weight, bias, state, cu_seqlens, activation, update)
+
+
+def _convolve(x, weight, bias, state, cu_seqlens, activation, update):
+    y, _ = parts.short_conv(
+        x,
+        weight,
+        bias,
+        activation=activation,
+        initial_state=state,
+        cu_seqlens=cu_seqlens,
+        output_final_state=state is not None and update,
+        final_state=state if update else None,
+    )
+    return y
+
+
+def project_jointly(x, linears):
+    """The results of several linear maps of x, [B, T, all their channels], one behind the other.
+
+    Products write into their slices of one tensor where that is possible; else the parts are copied.
+    """
+    plain = all(
+        type(m) is nn.Linear and m.bias is None and not (m._forward_hooks or m._forward_pre_hooks) for m in linears
+    )
+    special = torch.compiler.is_compiling() or torch.is_grad_enabled() or torch.is_autocast_enabled(x.device.type)
+    if not plain or special or not x.is_cuda or any(m.weight.dtype != x.dtype for m in linears):
+        return torch.cat([m(x) for m in linears], dim=-1)
+    rows = x.reshape(-1, x.shape[-1])
+    result = x.new_empty(rows.shape[0], sum(m.out_features for m in linears))
+    for m, part in zip(linears, result.split([m.out_features for m in linears], dim=-1)):
+        torch.mm(rows, m.weight.t(), out=part)
+    return result.view(*x.shape[:-1], -1)
 
 
 class GatedNorm(nn.Module):
@@ -179,7 +242,9 @@ def _states_behind_each_token(arguments, recurrent):
     per_token = [name for name in ("q", "k", "v", "gate", "beta", "erase", "write") if arguments.get(name) is not None]
     tokens, outputs, states, state = arguments["q"].shape[1], [], [], recurrent
     for t in range(0, tokens, STEP_TOKENS):
-        step = {name: arguments[name][:, t : t + STEP_TOKENS].contiguous() for name in per_token}
+        step = {name: arguments[name] for name in per_token}
+        if tokens > STEP_TOKENS:
+            step = {name: value[:, t : t + STEP_TOKENS].contiguous() for name, value in step.items()}
         o, _, inner = core.recurrence(
             **{**arguments, **step}, initial_state=state, output_final_state=False, checkpoint_every=1
         )
