@@ -108,6 +108,8 @@ class Problem:
     gate_dtype: str = "f32"
     beta_dtype: str = "f32"
     chunk: int = None
+    value_block: int = None
+    stages: int = 2
     phases: str = "split"
     segments: int = 0
     segment_chunks: int = 1
@@ -124,9 +126,9 @@ class Problem:
     def text(self):
         schedule = None
         if self.chunk:
-            block = min(64, -(-self.V // 16) * 16)
+            block = self.value_block or min(64, -(-self.V // 16) * 16)
             phases = "segmented" if self.segments else self.phases
-            schedule = build.schedule(phases, self.chunk, block, 2, self.segments, self.segment_chunks)
+            schedule = build.schedule(phases, self.chunk, block, self.stages, self.segments, self.segment_chunks)
         return build.recurrence(
             self.B if self.static or self.starts else None,
             self.T if self.static else None,

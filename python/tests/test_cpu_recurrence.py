@@ -60,6 +60,8 @@ FORMS = {
     "segmented_kept": dict(
         T=133, K=24, V=16, chunk=16, segments=8, B=2, every=16, update=False, state_layout="k_first", dynamic=True
     ),
+    # Two warpgroups, and rows behind V in the last block.
+    "wide": dict(T=75, K=24, V=136, chunk=32, value_block=128, every=32, B=2),
     "segmented_empty": dict(T=0, K=16, V=8, chunk=16, segments=2),
     "step": dict(T=3, K=24, V=20, phases="step", B=2),
     "step_k": dict(T=3, K=20, V=24, phases="step", state_layout="k_first", state_dtype="bf16"),
@@ -125,7 +127,7 @@ def schedule(path, form, model, dtype):
     # Two blocks of values where V allows it, and the pipelined copies' mark.
     if form.get("segments"):
         return build.schedule("segmented", form["chunk"], 16, 2, form["segments"], form.get("segment_chunks", 1))
-    return build.schedule("split", form["chunk"], 16, 2)
+    return build.schedule("split", form["chunk"], form.get("value_block", 16), 2)
 
 
 def function(path, model, form_name, dtype):

@@ -156,3 +156,23 @@ def test_state_that_starts_at_zero_in_the_function():
     o, state = kernel(**x, o=poison(x["v"].shape, p.dtype))
     check(p, (torch.as_tensor(o, device=DEVICE), torch.as_tensor(state, device=DEVICE)),
           expected(p, dict(x, state=torch.zeros_like(x["state"]))))
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+@pytest.mark.parametrize("model", MODELS)
+def test_two_warpgroups(model, stages):
+    """Blocks of 128 rows of the state: tails, packed sequences, pools, checkpoints, the bits of blocks of 64 rows."""
+    base = Problem(model, K=128, V=128, stages=stages, chunk=32 if model == "gdn2" or stages == 3 else 64)
+    dense = base.but(B=3, T=333, layout="k_first")
+    starts = (0, 0, 130, 131, 131, 387, 500, 500)
+    packed = base.but(T=500, starts=starts, slots=(5, 2, -1, 0, 3, 7, 1), pool=9)
+    kept = base.but(B=2, T=192, V=200, every=64, state_dtype="bf16")
+    problems = [dense, packed, kept]
+    kernels = load(*(p.but(value_block=rows).text() for p in problems for rows in (64, 128)))
+    for p, narrow, wide in zip(problems, kernels[::2], kernels[1::2]):
+        x = inputs(p)
+        if p.every:
+            x["checkpoints"] = poison((p.B, p.T // p.every, p.Hv, p.V, p.K), "f32")
+        got, same = run(wide, x), run(narrow, x)
+        check(p, got, expected(p, x))
+        assert all(same_bits(a, b) for a, b in zip(got, same))

@@ -175,3 +175,93 @@ func.func @stages(%x: memref<64x64xf32>, %n: index, %i: index) attributes {gdn_t
   }
   return
 }
+
+// Two warpgroups have fewer registers each. A fragment that is only rounded leaves
+// them in front of the second product behind its own; loads are issued in front
+// of them all. Outside of loops, loads stay where they are.
+
+// CHECK-LABEL: func @two_warpgroups(
+// CHECK: gdn_tile.load %alloc_2
+// CHECK-NEXT: %[[P:.*]] = gdn_tile.mma %{{.*}} acc(
+// CHECK-NEXT: %[[K:.*]] = gdn_tile.mma %[[A:.*]], %alloc {transpose_b}
+// CHECK-NEXT: %[[O:.*]] = gdn_tile.mma_wait %[[P]] {pending = 1 : i64}
+// CHECK-NEXT: %[[R:.*]] = arith.truncf %[[O]]
+// CHECK-NEXT: %[[Q:.*]] = gdn_tile.mma %[[A]], %alloc_0 {transpose_b}
+// CHECK-NEXT: gdn_tile.store %[[R]]
+// CHECK: gdn_tile.mma_wait %[[K]]
+// CHECK: gdn_tile.mma %
+// CHECK-NEXT: gdn_tile.load %alloc_2
+
+// One warpgroup rounds where the fragment is needed.
+
+// CHECK-LABEL: func @one_warpgroup(
+// CHECK: gdn_tile.load %alloc_2
+// CHECK-NEXT: %[[P:.*]] = gdn_tile.mma %{{.*}} acc(
+// CHECK-NEXT: gdn_tile.mma
+// CHECK-NEXT: gdn_tile.mma
+// CHECK-NEXT: gdn_tile.mma_wait %[[P]] {pending = 2 : i64}
+// CHECK: gdn_tile.load %alloc_2
+// CHECK-NEXT: gdn_tile.mma
+func.func @two_warpgroups(%x: memref<128x64xf32>, %z: memref<64x128xbf16>, %p: vector<128x64xf32>, %b: vector<128x64xbf16>, %s: vector<128x128xbf16>, %n: index)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 8, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %k = memref.alloc() : memref<64x128xbf16, #shared>
+  %q = memref.alloc() : memref<64x128xbf16, #shared>
+  %t = memref.alloc() : memref<64x64xbf16, #shared>
+  %v = memref.alloc() : memref<64x128xbf16, #shared>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(8) {
+      scf.for %i = %c0 to %n step %c1 {
+        %p0 = gdn_tile.mma %b, %t acc(%p : vector<128x64xf32>) {transpose_b} : vector<128x64xbf16>, memref<64x64xbf16, #shared> -> vector<128x64xf32>
+        %p1 = gdn_tile.mma %s, %k {transpose_b} : vector<128x128xbf16>, memref<64x128xbf16, #shared> -> vector<128x64xf32>
+        %p2 = gdn_tile.mma %s, %q {transpose_b} : vector<128x128xbf16>, memref<64x128xbf16, #shared> -> vector<128x64xf32>
+        %r = arith.truncf %p0 : vector<128x64xf32> to vector<128x64xbf16>
+        gdn_tile.store %r, %z[%c0, %c0] dims [1, 0] : vector<128x64xbf16>, memref<64x128xbf16>
+        %f = gdn_tile.load %v[%c0, %c0] dims [1, 0] : memref<64x128xbf16, #shared>, vector<128x64xbf16>
+        %g = arith.extf %f : vector<128x64xbf16> to vector<128x64xf32>
+        %d = arith.subf %g, %p1 : vector<128x64xf32>
+        gdn_tile.store %d, %x[%c0, %c0] dims [0, 1] : vector<128x64xf32>, memref<128x64xf32>
+        gdn_tile.store %p2, %x[%c0, %c0] dims [0, 1] : vector<128x64xf32>, memref<128x64xf32>
+      }
+      %p1 = gdn_tile.mma %s, %k {transpose_b} : vector<128x128xbf16>, memref<64x128xbf16, #shared> -> vector<128x64xf32>
+      %f = gdn_tile.load %v[%c0, %c0] dims [1, 0] : memref<64x128xbf16, #shared>, vector<128x64xbf16>
+      %g = arith.extf %f : vector<128x64xbf16> to vector<128x64xf32>
+      %d = arith.subf %g, %p1 : vector<128x64xf32>
+      gdn_tile.store %d, %x[%c0, %c0] dims [0, 1] : vector<128x64xf32>, memref<128x64xf32>
+    }
+  }
+  return
+}
+
+func.func @one_warpgroup(%x: memref<64x64xf32>, %z: memref<64x64xbf16>, %p: vector<64x64xf32>, %b: vector<64x64xbf16>, %s: vector<64x128xbf16>, %n: index)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %k = memref.alloc() : memref<64x128xbf16, #shared>
+  %q = memref.alloc() : memref<64x128xbf16, #shared>
+  %t = memref.alloc() : memref<64x64xbf16, #shared>
+  %v = memref.alloc() : memref<64x64xbf16, #shared>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+      scf.for %i = %c0 to %n step %c1 {
+        %p0 = gdn_tile.mma %b, %t acc(%p : vector<64x64xf32>) {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+        %p1 = gdn_tile.mma %s, %k {transpose_b} : vector<64x128xbf16>, memref<64x128xbf16, #shared> -> vector<64x64xf32>
+        %p2 = gdn_tile.mma %s, %q {transpose_b} : vector<64x128xbf16>, memref<64x128xbf16, #shared> -> vector<64x64xf32>
+        %r = arith.truncf %p0 : vector<64x64xf32> to vector<64x64xbf16>
+        gdn_tile.store %r, %z[%c0, %c0] dims [1, 0] : vector<64x64xbf16>, memref<64x64xbf16>
+        %f = gdn_tile.load %v[%c0, %c0] dims [1, 0] : memref<64x64xbf16, #shared>, vector<64x64xbf16>
+        %g = arith.extf %f : vector<64x64xbf16> to vector<64x64xf32>
+        %d = arith.subf %g, %p1 : vector<64x64xf32>
+        gdn_tile.store %d, %x[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+        gdn_tile.store %p2, %x[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+      }
+      %p1 = gdn_tile.mma %s, %k {transpose_b} : vector<64x128xbf16>, memref<64x128xbf16, #shared> -> vector<64x64xf32>
+      %f = gdn_tile.load %v[%c0, %c0] dims [1, 0] : memref<64x64xbf16, #shared>, vector<64x64xbf16>
+      %g = arith.extf %f : vector<64x64xbf16> to vector<64x64xf32>
+      %d = arith.subf %g, %p1 : vector<64x64xf32>
+      gdn_tile.store %d, %x[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+    }
+  }
+  return
+}

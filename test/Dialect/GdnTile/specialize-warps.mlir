@@ -284,3 +284,56 @@ func.func @place(%k: memref<?x64xbf16>, %s: memref<?x64x64xf32>, %offsets: memre
   gdn_tile.store %r, %s[%n, %c0, %c0] dims [1, 2] : vector<64x64xf32>, memref<?x64x64xf32>
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// Two warpgroups compute; the warps that copy are a third, which gives its
+// registers to them. One tile of results is enough.
+
+// CHECK-LABEL: func @two_warpgroups
+// CHECK: gdn_tile.ring({{.*}}) producers(3) consumers(8) : <2>
+// CHECK: gdn_tile.ring({{.*}}) producers(8) consumers(1) : <1>
+// CHECK: gdn_tile.role "math" warps(8) registers(240) {
+// CHECK: gdn_tile.mma
+// CHECK: gdn_tile.role "load" warps(3) registers(24) {
+// CHECK: gdn_tile.role "store" warps(1) registers(24) {
+func.func @two_warpgroups(%k: memref<64x64xbf16>, %o: memref<128x64xbf16>, %n: index)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 8, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %ot = memref.alloc() : memref<128x64xbf16, #shared>
+  %zero = arith.constant dense<0.0> : vector<128x64xbf16>
+  scf.for %i = %c0 to %n step %c1 {
+    gdn_tile.copy_in %k[%c0, %c0] dims [0, 1] to %kt : memref<64x64xbf16> to memref<64x64xbf16, #shared>
+    %w = gdn_tile.mma %zero, %kt : vector<128x64xbf16>, memref<64x64xbf16, #shared> -> vector<128x64xf32>
+    %x = arith.truncf %w : vector<128x64xf32> to vector<128x64xbf16>
+    gdn_tile.store %x, %ot[%c0, %c0] dims [0, 1] : vector<128x64xbf16>, memref<128x64xbf16, #shared>
+    gdn_tile.copy_out %ot to %o[%c0, %c0] dims [0, 1] : memref<128x64xbf16, #shared> to memref<128x64xbf16>
+  } {gdn_tile.stages = 2 : i64}
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// Products of three warpgroups have no asynchronous form.
+
+// CHECK-LABEL: func @three_warpgroups
+// CHECK-NOT: gdn_tile.roles
+func.func @three_warpgroups(%k: memref<64x64xbf16>, %o: memref<192x64xf32>, %n: index)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 12, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %zero = arith.constant dense<0.0> : vector<192x64xbf16>
+  scf.for %i = %c0 to %n step %c1 {
+    gdn_tile.copy_in %k[%c0, %c0] dims [0, 1] to %kt : memref<64x64xbf16> to memref<64x64xbf16, #shared>
+    %w = gdn_tile.mma %zero, %kt : vector<192x64xbf16>, memref<64x64xbf16, #shared> -> vector<192x64xf32>
+    gdn_tile.store %w, %o[%c0, %c0] dims [0, 1] : vector<192x64xf32>, memref<192x64xf32>
+  } {gdn_tile.stages = 2 : i64}
+  return
+}

@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -145,9 +146,21 @@ static Operation *findGroupInFront(Operation *load) {
   }
   if (place == block.begin())
     return nullptr;
-  while (place != block.begin() && isIssued(*std::prev(place)))
+  // A group goes on over the rounding of an older fragment (see roundEarly).
+  Operation *first = &*place;
+  auto isRounding = [&](Operation &op) {
+    return isa<MmaWaitOp>(op) || (isa<arith::TruncFOp>(op) &&
+                                  !llvm::is_contained(op.getUsers(), first));
+  };
+  while (place != block.begin()) {
+    Operation &before = *std::prev(place);
+    if (isIssued(before))
+      first = &before;
+    else if (!isRounding(before))
+      break;
     --place;
-  return &*place;
+  }
+  return first;
 }
 
 // Computes numbers and addresses as soon as possible: loads move past what
@@ -201,9 +214,7 @@ static void issueCopiesLate(Block &block) {
 
 // Loads from shared memory queue behind the operands of the products in flight:
 // as many as there are registers for are issued in front of the products.
-static void loadEarly(Block &block) {
-  KernelAttr kernel = getKernelAttr(
-      block.getParentOp()->getParentOfType<FunctionOpInterface>());
+static void loadEarly(Block &block, KernelAttr kernel) {
   SmallVector<Operation *> loads;
   for (Operation &op : block)
     if (isSharedLoad(op))
@@ -230,6 +241,29 @@ static void waitLate(MmaWaitOp op) {
   op->moveBefore(place);
 }
 
+// Rounds a fragment in front of the second product that is issued behind its
+// own: the first keeps the tensor cores busy, and the second needs the
+// registers that the rounding frees. For two warpgroups, of which one computes
+// while the other issues products.
+static void roundEarly(MmaWaitOp op) {
+  if (!op->hasOneUse() || !isa<arith::TruncFOp>(*op->user_begin()))
+    return;
+  Operation *product = op.getValue().getDefiningOp();
+  Operation *round = *op->user_begin();
+  if (product->getBlock() != op->getBlock() ||
+      round->getBlock() != op->getBlock())
+    return;
+  int64_t issued = 0;
+  for (Operation *place = product->getNextNode(); place != op;
+       place = place->getNextNode()) {
+    if (!isIssued(*place) || ++issued == 1)
+      continue;
+    op->moveBefore(place);
+    round->moveAfter(op);
+    return;
+  }
+}
+
 // Lets the products issued behind an awaited one run on. What an earlier wait
 // has drained does not count: a wait that allows more than is in flight makes
 // ptxas believe that something is, and wait once more at the next use.
@@ -246,7 +280,7 @@ static void countPending(Block &block) {
   }
 }
 
-static void overlapBlock(Block &block) {
+static void overlapBlock(Block &block, KernelAttr kernel) {
   SmallVector<MmaOp> products;
   for (auto op : llvm::make_early_inc_range(block.getOps<MmaOp>()))
     if (!op.isAsync() && fitsWarpgroup(op))
@@ -257,12 +291,18 @@ static void overlapBlock(Block &block) {
   issueCopiesLate(block);
   // From the end: a wait does not stop at one that moves later itself.
   SmallVector<MmaWaitOp> waits(block.getOps<MmaWaitOp>());
-  for (MmaWaitOp wait : llvm::reverse(waits))
+  bool isWide = kernel.getWarps() > 4;
+  for (MmaWaitOp wait : llvm::reverse(waits)) {
     waitLate(wait);
+    if (isWide)
+      roundEarly(wait);
+  }
   // In warps that only compute, nothing else hides the latency.
   if (!products.empty() && getRole(products.front())) {
     addressEarly(block);
-    loadEarly(block);
+    // Two warpgroups have no registers for that beside the initial state.
+    if (!isWide || isa<scf::ForOp>(block.getParentOp()))
+      loadEarly(block, kernel);
   }
   countPending(block);
 }
@@ -272,9 +312,10 @@ struct OverlapProductsPass
     : public gdn_tile::impl::GdnTileOverlapProductsPassBase<
           OverlapProductsPass> {
   void runOnOperation() override {
-    if (!getKernelAttr(getOperation()))
+    KernelAttr kernel = getKernelAttr(getOperation());
+    if (!kernel)
       return;
-    getOperation().walk([](Block *block) { overlapBlock(*block); });
+    getOperation().walk([&](Block *block) { overlapBlock(*block, kernel); });
   }
 };
 } // namespace

@@ -28,11 +28,17 @@ using namespace mlir::gdn_tile;
 namespace {
 
 // Together with four warps that compute these are 256 threads: as many as leave
-// each the 255 registers that an instruction can name.
+// each the 255 registers that an instruction can name. With eight they are a
+// third warpgroup, which gives its registers to the others.
 constexpr int64_t kLoadWarps = 3;
 constexpr int64_t kStoreWarps = 1;
-// One tile is filled while another is stored.
+constexpr int64_t kWideWarps = 8;
+constexpr int64_t kWideRegisters = 240;
+constexpr int64_t kCopyRegisters = 24;
+// One tile is filled while another is stored. Eight warps take twice as long
+// for a chunk and need the shared memory for what they read.
 constexpr int64_t kStoreStages = 2;
+constexpr int64_t kWideStoreStages = 1;
 
 //===----------------------------------------------------------------------===//
 // What moves into roles
@@ -223,8 +229,12 @@ Value Specializer::createRing(ArrayRef<Value> tiles, int64_t stages,
 }
 
 RoleOp Specializer::createRole(StringRef name, int64_t warps) {
+  IntegerAttr registers;
+  if (mathWarps == kWideWarps)
+    registers = b.getI64IntegerAttr(warps == mathWarps ? kWideRegisters
+                                                       : kCopyRegisters);
   auto role = RoleOp::create(b, b.getStringAttr(name),
-                             b.getI64IntegerAttr(warps), IntegerAttr());
+                             b.getI64IntegerAttr(warps), registers);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&role.getBody().emplaceBlock());
   RoleEndOp::create(b);
@@ -395,8 +405,8 @@ LogicalResult Specializer::run() {
     SmallVector<Value> tiles;
     for (StoredTile &stored : candidate.stored)
       tiles.push_back(stored.copy.getTile());
-    storeRing =
-        createRing(tiles, kStoreStages, mathWarps, kStoreWarps, storeBuffers);
+    int64_t stages = mathWarps == kWideWarps ? kWideStoreStages : kStoreStages;
+    storeRing = createRing(tiles, stages, mathWarps, kStoreWarps, storeBuffers);
   }
   auto roles = RolesOp::create(b);
   b.setInsertionPointToStart(&roles.getBody().emplaceBlock());
