@@ -14,11 +14,12 @@ using namespace mlir;
 using namespace mlir::gdn;
 
 // CUDA C++ Programming Guide, "Technical Specifications per Compute
-// Capability": maximum shared memory per thread block.
+// Capability": maximum shared memory per thread block. Multiprocessors are
+// those of A100, A10, L4, H100 and H200, B200, RTX 5090.
 static constexpr GpuTarget kTargets[] = {
-    {"sm_80", 80, 163 * 1024},   {"sm_86", 86, 99 * 1024},
-    {"sm_89", 89, 99 * 1024},    {"sm_90a", 90, 227 * 1024},
-    {"sm_100", 100, 227 * 1024}, {"sm_120", 120, 99 * 1024},
+    {"sm_80", 80, 163 * 1024, 108},   {"sm_86", 86, 99 * 1024, 72},
+    {"sm_89", 89, 99 * 1024, 58},     {"sm_90a", 90, 227 * 1024, 132},
+    {"sm_100", 100, 227 * 1024, 148}, {"sm_120", 120, 99 * 1024, 170},
 };
 
 ArrayRef<GpuTarget> mlir::gdn::getGpuTargets() { return kTargets; }

@@ -22,6 +22,8 @@ struct GpuTarget {
   unsigned computeCapability;
   /// Bytes of shared memory that one block may have.
   int64_t sharedBytes;
+  /// Multiprocessors of its usual devices.
+  int64_t multiprocessors;
 
   /// Has warpgroup products (wgmma): architecture-specific features of sm_90a.
   bool hasWarpgroupMma() const { return name == "sm_90a"; }

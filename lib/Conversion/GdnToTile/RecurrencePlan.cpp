@@ -15,6 +15,10 @@
 using namespace mlir;
 using namespace mlir::gdn;
 
+// A sequence of fewer segments is not cut: two of them cost more than they
+// save.
+constexpr int64_t kLeastSegments = 3;
+
 Value mlir::gdn::flattenBatchAndTime(ImplicitLocOpBuilder &b, Value value) {
   if (!value)
     return value;
@@ -95,6 +99,55 @@ FailureOr<RecurrencePlan> mlir::gdn::planRecurrence(RecurrenceOp op) {
   return plan;
 }
 
+// L, as the schedule's description has it. Conditions are 0 or 1: the manifest
+// of a launch has sums, products, quotients, least and greatest values.
+static Value countChunksOfSegment(RecurrencePlan &plan,
+                                  ImplicitLocOpBuilder &b) {
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, value);
+  };
+  auto mul = [&](Value x, Value y) {
+    return b.createOrFold<arith::MulIOp>(x, y);
+  };
+  auto div = [&](Value x, Value y) {
+    return b.createOrFold<arith::DivUIOp>(x, y);
+  };
+  auto max = [&](Value x, Value y) {
+    return b.createOrFold<arith::MaxUIOp>(x, y);
+  };
+  Value one = constant(1);
+  auto isAtLeast = [&](Value x, Value y) {
+    return b.createOrFold<arith::MinUIOp>(div(x, y), one);
+  };
+  auto isNot = [&](Value x) { return b.createOrFold<arith::SubIOp>(one, x); };
+  auto ceilDiv = [&](Value x, Value y) {
+    return b.createOrFold<arith::CeilDivUIOp>(x, max(y, one));
+  };
+  Value sequences = max(plan.sequences, one);
+  Value longest =
+      max(b.createOrFold<arith::CeilDivUIOp>(plan.length, constant(plan.chunk)),
+          one);
+  Value each = div(constant(plan.segments), sequences);
+  Value isFew = isAtLeast(each, constant(kLeastSegments));
+  Value isMany = isNot(isFew), share = ceilDiv(longest, each);
+  if (plan.offsets) {
+    // Of unequal lengths one may be several times the mean.
+    Value most = constant(plan.segments), least = constant(kLeastSegments);
+    Value equal = ceilDiv(longest, mul(each, sequences));
+    Value unequal = ceilDiv(mul(longest, least), most);
+    share =
+        b.createOrFold<arith::AddIOp>(mul(isFew, equal), mul(isMany, unequal));
+    isMany = isNot(isAtLeast(each, constant(2)));
+  }
+  Value chunks = max(share, constant(plan.segmentChunks));
+  Value others = b.createOrFold<arith::SubIOp>(longest, one);
+  Value isShort =
+      isNot(isAtLeast(others, mul(chunks, constant(kLeastSegments - 1))));
+  // More than there are: without a place for a boundary.
+  Value whole = b.createOrFold<arith::AddIOp>(longest, one);
+  return max(chunks, mul(max(isMany, isShort), whole));
+}
+
 void mlir::gdn::allocateWorkspaces(RecurrencePlan &plan) {
   ImplicitLocOpBuilder b(plan.op.getLoc(), plan.op);
   plan.slots = plan.getSequences().countSlots(b);
@@ -119,19 +172,29 @@ void mlir::gdn::allocateWorkspaces(RecurrencePlan &plan) {
     plan.decayedK = allocate({c, plan.keySize}, plan.type);
   if (plan.segments == 0)
     return;
-  Value least = arith::ConstantIndexOp::create(b, plan.segmentChunks);
-  Value segments = arith::ConstantIndexOp::create(b, plan.segments);
-  Value share = b.createOrFold<arith::CeilDivUIOp>(plan.slots, segments);
-  plan.chunksOfSegment = b.createOrFold<arith::MaxUIOp>(least, share);
+  plan.chunksOfSegment = countChunksOfSegment(plan, b);
   // Known to be one segment each: split.
   if (isConstantIntValue(plan.getSegments().boundariesOfEach(b), 0)) {
     plan.chunksOfSegment = Value();
     return;
   }
-  plan.boundaryStates = memref::AllocOp::create(
-      b,
-      MemRefType::get({ShapedType::kDynamic, 2, plan.valueHeads,
-                       std::max(plan.valueSize, plan.keySize), plan.keySize},
-                      b.getF32Type()),
-      ValueRange{plan.getSegments().countBoundaries(b)});
+  Value boundaries = plan.getSegments().countBoundaries(b);
+  auto allocateAtBoundaries = [&](ArrayRef<int64_t> inner, Type type) -> Value {
+    SmallVector<int64_t> shape = {ShapedType::kDynamic};
+    shape.append(inner.begin(), inner.end());
+    return memref::AllocOp::create(b, MemRefType::get(shape, type),
+                                   ValueRange{boundaries});
+  };
+  int64_t heads = plan.valueHeads, keys = plan.keySize, values = plan.valueSize;
+  if (!plan.splitsTransitions()) {
+    plan.boundaryStates = allocateAtBoundaries(
+        {2, heads, std::max(values, keys), keys}, b.getF32Type());
+    return;
+  }
+  plan.boundaryStates =
+      allocateAtBoundaries({2, heads, values, keys}, b.getF32Type());
+  plan.localStates =
+      allocateAtBoundaries({heads, values, keys}, b.getF32Type());
+  plan.transitions = allocateAtBoundaries({kTransitionParts, heads, keys, keys},
+                                          b.getBF16Type());
 }

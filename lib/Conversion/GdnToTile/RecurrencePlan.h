@@ -32,10 +32,12 @@ struct StateStart {
 /// exp(G), exp(G_C - G), scale exp(G). The scan has no time for exponentials.
 enum GateRow : int64_t { kGrown, kRest, kScaledGrown, kGateRows };
 
+/// Parts of a transition matrix that products with it read.
+constexpr int64_t kTransitionParts = 2;
+
 /// What the kernels of one recurrence agree on: sizes, the model's parts, the
 /// operands with batch and time in one dimension [B * T, ...], and the
 /// workspaces between the prepare and the scan kernel.
-///
 struct RecurrencePlan {
   RecurrenceOp op;
   GateKind gateKind;
@@ -77,7 +79,11 @@ struct RecurrencePlan {
   /// At [b, 1]: the transition matrix of the segment in front, transposed; of
   /// the first segment, which needs none, a copy of the initial state, since
   /// the last segment may overwrite it before the first one has read it.
-  Value chunksOfSegment, boundaryStates;
+  ///
+  /// For 16-bit inputs and at most 128 key channels, transition matrices are
+  /// apart, as two bfloat16 parts [boundaries, 2, Hv, K, K], and so are the
+  /// states of segments that start from zero, [boundaries, Hv, V, K], f32.
+  Value chunksOfSegment, boundaryStates, transitions, localStates;
 
   /// The op's `slots`, the pool's entry of each sequence, are `entries` here:
   /// slots are those of chunks.
@@ -85,6 +91,7 @@ struct RecurrencePlan {
     return {offsets, length, sequences, chunk, every};
   }
   SegmentsOf getSegments() const { return {getSequences(), chunksOfSegment}; }
+  bool splitsTransitions() const { return !type.isF32() && keyPad <= 128; }
   int64_t getValueBlocks() const {
     return (valueSize + valueBlock - 1) / valueBlock;
   }
@@ -109,6 +116,9 @@ void buildPrepareKernel(RecurrencePlan &plan);
 void buildScanKernel(RecurrencePlan &plan);
 /// What the scan of segmented phases starts from: the states at the boundaries.
 void buildSegmentKernels(RecurrencePlan &plan);
+/// The part of it that walks the boundaries, where transition matrices are
+/// split; the grid times `needed`.
+void buildTransitionScan(RecurrencePlan &plan, Value needed);
 /// An error at the op if the state of a block does not fit the registers.
 LogicalResult buildStepKernel(RecurrencePlan &plan);
 

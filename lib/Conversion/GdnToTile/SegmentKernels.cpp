@@ -14,7 +14,8 @@
 // more rows of the same program, of M. The first segment of a sequence starts
 // from the state itself, so it gives S_1 and needs no M.
 // `combine`: one block per sequence, value head and few rows walks the
-// boundaries, S_(j+1) = S_j M_j + N_j, in products of split TF32.
+// boundaries, S_(j+1) = S_j M_j + N_j. Here in products of split TF32; see
+// CombineKernel.cpp for 16-bit inputs.
 //
 // Then the scan runs all segments of all sequences side by side.
 //
@@ -45,10 +46,12 @@ public:
 private:
   Value loadInitial(Value rowsOfState);
   Access transitionAccess(Value boundary, Value rows);
+  void storeFinal(Value final, Value boundary, Value values, Value transitions);
 
   Segment segment;
   /// First row of the block in the transition matrix; negative for values.
   Value firstTransition;
+  Value localStates, transitions;
 };
 
 } // namespace
@@ -73,8 +76,35 @@ Access SegmentsKernel::transitionAccess(Value boundary, Value rows) {
           {rows, k.index(plan.keySize)}};
 }
 
+// `values` and `rows` of the transition matrix exist.
+void SegmentsKernel::storeFinal(Value final, Value boundary, Value values,
+                                Value rows) {
+  Value zero = k.index(0), keySize = k.index(plan.keySize);
+  if (!plan.transitions) {
+    k.store(final, boundaryAccess(boundary, zero, values));
+    return k.store(final, transitionAccess(boundary, rows));
+  }
+  Value isFirst = k.equal(segment.index, zero);
+  k.store(final, boundaryAccess(boundary, zero, k.onlyIf(isFirst, values)));
+  k.store(final,
+          {localStates,
+           {boundary, head, firstValue, zero},
+           {2, 3},
+           {arith::SelectOp::create(k, isFirst, zero, values), keySize}});
+  for (int64_t part = 0; part < kTransitionParts; ++part) {
+    Value rounded = k.convert(final, k.getBF16Type());
+    k.store(rounded, {transitions,
+                      {boundary, k.index(part), head, firstTransition, zero},
+                      {3, 4},
+                      {rows, keySize}});
+    final = k.roundingError(final, rounded);
+  }
+}
+
 void SegmentsKernel::build() {
   addArguments();
+  localStates = k.argument(plan.localStates);
+  transitions = k.argument(plan.transitions);
   int64_t valueBlocks = plan.getValueBlocks();
   int64_t blocks = valueBlocks + llvm::divideCeil(plan.keySize, vb);
   Value boundary = splitBlockId(blocks);
@@ -89,20 +119,18 @@ void SegmentsKernel::build() {
   // Places behind the last boundary of a sequence hold nothing.
   Value exists = k.less(segment.index, segment.boundaries);
   Value isFirst = k.equal(segment.index, zero);
-  Value transitions =
+  Value rows =
       k.onlyIf(isTransition, k.sub(k.index(plan.keySize), firstTransition));
-  transitions =
-      k.onlyIf(exists, arith::SelectOp::create(k, isFirst, zero, transitions));
+  rows = k.onlyIf(exists, arith::SelectOp::create(k, isFirst, zero, rows));
   Value ofState = k.onlyIf(exists, k.onlyIf(isFirst, values));
-  Value needed = k.onlyIf(exists, k.max(values, transitions));
+  Value needed = k.onlyIf(exists, k.max(values, rows));
   segment.rows.length = k.onlyIf(k.less(zero, needed), segment.rows.length);
 
   allocateTiles();
   Value initial = loadInitial(ofState);
   k.store(initial, boundaryAccess(boundary, k.index(1), ofState));
   Value final = scan(initial, segment);
-  k.store(final, boundaryAccess(boundary, zero, k.onlyIf(exists, values)));
-  k.store(final, transitionAccess(boundary, transitions));
+  storeFinal(final, boundary, k.onlyIf(exists, values), rows);
 
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
   launch(plan.getSegments().countBoundaries(host), blocks);
@@ -258,6 +286,10 @@ void mlir::gdn::buildSegmentKernels(RecurrencePlan &plan) {
       plan.getSegments().boundariesOfEach(host), one);
   Value needed = host.createOrFold<arith::MinUIOp>(
       host.createOrFold<arith::SubIOp>(most, one), one);
-  if (!isConstantIntValue(needed, 0))
+  if (isConstantIntValue(needed, 0))
+    return;
+  if (plan.transitions)
+    buildTransitionScan(plan, needed);
+  else
     CombineKernel(plan).build(needed);
 }

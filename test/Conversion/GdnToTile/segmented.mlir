@@ -24,26 +24,41 @@
 // CHECK-NOT: gdn_tile.mma
 // CHECK-NOT: gdn_tile.copy_out
 // CHECK: } {gdn_tile.stages = 2 : i64}
+// The first segment's is the state at its boundary.
 // CHECK: gdn_tile.store %[[S]], %[[W]][%[[BOUNDARY]], %c0, %{{.*}}] dims [3, 4]
-// The transition matrix is stored transposed.
-// CHECK: gdn_tile.store %[[S]], %[[W]][%[[BOUNDARY]], %c1, %{{.*}}, %c0, %{{.*}}] dims [4, 3]
+// CHECK: gdn_tile.store %[[S]], %{{.*}}[%[[BOUNDARY]], %{{.*}}] dims [2, 3] {{.*}} memref<?x4x40x24xf32>
+// The transition matrix in two parts.
+// CHECK: %[[HIGH:.*]] = arith.truncf %[[S]]
+// CHECK: gdn_tile.store %[[HIGH]], %[[M:.*]][%[[BOUNDARY]], %c0, %{{.*}}] dims [3, 4] {{.*}} memref<?x2x4x24x24xbf16>
+// CHECK: %[[ROUNDED:.*]] = arith.extf %[[HIGH]]
+// CHECK: %[[REST:.*]] = arith.subf %[[S]], %[[ROUNDED]] : vector<32x32xf32>
+// CHECK: %[[LOW:.*]] = arith.truncf %[[REST]]
+// CHECK: gdn_tile.store %[[LOW]], %[[M]][%[[BOUNDARY]], %c1, %{{.*}}] dims [3, 4]
 
 // CHECK-LABEL: func @dense_combine(
-// CHECK-SAME: gdn_tile.kernel<warps = 2, layout = accumulator>
-// CHECK: scf.for %[[J:.*]] = %c1 to %{{.*}} iter_args(%[[STATE:.*]] = %{{.*}}, %[[M:.*]] = %{{.*}}) -> (vector<32x16xf32>, vector<32x32xf32>)
-// The next transition matrix is on its way while this one is applied.
-// CHECK:   %[[NEXT:.*]] = gdn_tile.load {{.*}} vector<32x32xf32>
-// CHECK:   gdn_tile.store %[[STATE]], %[[TILE:.*]][%c0, %c0] dims [1, 0]
-// CHECK:   %[[N:.*]] = gdn_tile.load {{.*}} vector<32x16xf32>
-// CHECK:   %[[NEW:.*]] = gdn_tile.mma %[[M]], %[[TILE]] acc(%[[N]] : vector<32x16xf32>) {transpose_b} : vector<32x32xf32>
+// CHECK-SAME: gdn_tile.kernel<warps = 4, layout = accumulator>
+// CHECK: scf.for %[[J:.*]] = %c1 to %{{.*}} iter_args(%[[STATE:.*]] = %{{.*}}) -> (vector<64x32xf32>)
+// CHECK:   gdn_tile.copy_in {{.*}} to %[[MH:.*]] : {{.*}} to memref<32x32xbf16
+// CHECK:   gdn_tile.copy_in {{.*}} to %[[ML:.*]] : {{.*}} to memref<32x32xbf16
+// CHECK:   gdn_tile.copy_in {{.*}} to %[[NT:.*]] : {{.*}} to memref<64x32xf32
+// CHECK:   %[[SH:.*]] = arith.truncf %[[STATE]]
+// CHECK:   %[[SE:.*]] = arith.extf %[[SH]]
+// CHECK:   %[[SR:.*]] = arith.subf %[[STATE]], %[[SE]] : vector<64x32xf32>
+// CHECK:   %[[SL:.*]] = arith.truncf %[[SR]]
+// CHECK:   %[[N:.*]] = gdn_tile.load %[[NT]]
+// CHECK:   %[[P1:.*]] = gdn_tile.mma %[[SL]], %[[MH]] acc(%[[N]] : vector<64x32xf32>)
+// CHECK:   %[[P2:.*]] = gdn_tile.mma %[[SH]], %[[ML]] acc(%[[P1]] : vector<64x32xf32>)
+// CHECK:   %[[NEW:.*]] = gdn_tile.mma %[[SH]], %[[MH]] acc(%[[P2]] : vector<64x32xf32>)
 // CHECK:   gdn_tile.store %[[NEW]]
-// CHECK:   scf.yield %[[NEW]], %[[NEXT]]
+// CHECK:   scf.yield %[[NEW]]
+// CHECK: } {gdn_tile.stages = 2 : i64}
 
 // CHECK-LABEL: func @dense_scan(
-// CHECK: %[[IS_WHOLE:.*]] = arith.cmpi eq
-// CHECK: %[[WHOLE:.*]] = gdn_tile.load {{.*}} : memref<1x4x40x24xf32>, vector<32x32xf32>
-// CHECK: %[[PART:.*]] = gdn_tile.load {{.*}} : memref<?x2x4x40x24xf32>, vector<32x32xf32>
-// CHECK: arith.select %[[IS_WHOLE]], %[[WHOLE]], %[[PART]] : vector<32x32xf32>
+// CHECK: %[[IS_WHOLE:.*]] = arith.cmpi eq, %{{.*}}, %c0
+// CHECK: scf.if %[[IS_WHOLE]] -> (vector<32x32xf32>) {
+// CHECK:   gdn_tile.load {{.*}} : memref<1x4x40x24xf32>, vector<32x32xf32>
+// CHECK: } else {
+// CHECK:   gdn_tile.load {{.*}} : memref<?x2x4x40x24xf32>, vector<32x32xf32>
 // CHECK: scf.for
 // CHECK: gdn_tile.copy_out
 // The last segment alone writes the state.
@@ -53,17 +68,28 @@
 
 // CHECK-LABEL: func @dense(
 // CHECK: %[[SLOTS:.*]] = arith.ceildivui %[[T:.*]], %c16
-// CHECK: %[[SHARE:.*]] = arith.ceildivui %[[SLOTS]], %c8
-// CHECK: %[[L:.*]] = arith.maxui %[[SHARE]], %c2
+// CHECK: %[[C:.*]] = arith.maxui %[[SLOTS]], %c1
+// CHECK: %[[SHARE:.*]] = arith.ceildivui %[[C]], %c8
+// CHECK: %[[LEAST:.*]] = arith.maxui %[[SHARE]], %c2
+// CHECK: %[[BEFORE:.*]] = arith.subi %[[C]], %c1
+// CHECK: %[[TWO:.*]] = arith.muli %[[LEAST]], %c2
+// CHECK: %[[MORE:.*]] = arith.divui %[[BEFORE]], %[[TWO]]
+// CHECK: %[[CUT:.*]] = arith.minui %[[MORE]], %c1
+// CHECK: %[[NOT:.*]] = arith.subi %c1, %[[CUT]]
+// CHECK: %[[BEHIND:.*]] = arith.addi %[[C]], %c1
+// CHECK: %[[WHOLE:.*]] = arith.muli %[[NOT]], %[[BEHIND]]
+// CHECK: %[[L:.*]] = arith.maxui %[[LEAST]], %[[WHOLE]]
 // CHECK: %[[TOKENS:.*]] = arith.muli %[[L]], %c16
 // CHECK: %[[B:.*]] = arith.divui %{{.*}}, %[[TOKENS]]
 // CHECK: memref.alloc(%[[B]]) : memref<?x2x4x40x24xf32>
+// CHECK: memref.alloc(%[[B]]) : memref<?x4x40x24xf32>
+// CHECK: memref.alloc(%[[B]]) : memref<?x2x4x24x24xbf16>
 // CHECK: gdn_tile.launch @dense_prepare
 // CHECK: %[[GRID:.*]] = arith.muli %[[B]], %c12
 // CHECK: gdn_tile.launch @dense_segments grid(%[[GRID]]) (%[[T]], %[[L]], %[[B]],
 // Nothing to combine below two boundaries.
 // CHECK: %[[ANY:.*]] = arith.minui %{{.*}}, %c1
-// CHECK: %[[GRID:.*]] = arith.muli %[[ANY]], %c12
+// CHECK: %[[GRID:.*]] = arith.muli %[[ANY]], %c4
 // CHECK: gdn_tile.launch @dense_combine grid(%[[GRID]])
 // CHECK: %[[COUNT:.*]] = arith.addi %[[B]], %c1
 // CHECK: %[[GRID:.*]] = arith.muli %[[COUNT]], %c8
@@ -98,18 +124,45 @@ func.func @short(%q: memref<3x64x1x16xf32>, %o: memref<3x64x1x16xf32>, %s: memre
 
 // -----
 
-// Two segments have one boundary: nothing to combine.
+// Two segments cost more than they save: split.
 
-// CHECK-LABEL: func @two_segments(
+// CHECK-NOT: @two_segments
 // CHECK-NOT: @two_combine
 // CHECK-LABEL: func @two(
-// CHECK: memref.alloc() : memref<3x2x1x16x16xf32>
-// CHECK: gdn_tile.launch @two_segments grid(%c6)
-// CHECK-NEXT: gdn_tile.launch @two_scan grid(%c6)
+// CHECK: gdn_tile.launch @two_scan grid(%c3)
 func.func @two(%q: memref<3x65x1x16xf32>, %o: memref<3x65x1x16xf32>, %s: memref<3x1x16x16xf32>) {
   gdn.recurrence ins(%q, %q, %q : memref<3x65x1x16xf32>, memref<3x65x1x16xf32>, memref<3x65x1x16xf32>)
       outs(%o, %s : memref<3x65x1x16xf32>, memref<3x1x16x16xf32>)
-      {schedule = #gdn.schedule<phases = segmented, chunk = 16, value_block = 16, segments = 4>}
+      {schedule = #gdn.schedule<phases = segmented, chunk = 16, value_block = 16, segments = 6>}
+  return
+}
+
+// -----
+
+// Four segments of each of two sequences. Of float32 inputs, transition
+// matrices stay float32 and are stored transposed; the next is on its way while
+// one is applied.
+
+// CHECK-LABEL: func @four_segments(
+// CHECK: gdn_tile.store %{{.*}} dims [4, 3]
+// CHECK-LABEL: func @four_combine(
+// CHECK-SAME: gdn_tile.kernel<warps = 1, layout = accumulator>
+// CHECK: scf.for %{{.*}} = %c1 to %{{.*}} iter_args(%[[STATE:.*]] = %{{.*}}, %[[M:.*]] = %{{.*}}) -> (vector<16x16xf32>, vector<16x16xf32>)
+// CHECK:   %[[NEXT:.*]] = gdn_tile.load {{.*}} vector<16x16xf32>
+// CHECK:   gdn_tile.store %[[STATE]], %[[TILE:.*]][%c0, %c0] dims [1, 0]
+// CHECK:   %[[N:.*]] = gdn_tile.load {{.*}} vector<16x16xf32>
+// CHECK:   %[[NEW:.*]] = gdn_tile.mma %[[M]], %[[TILE]] acc(%[[N]] : vector<16x16xf32>) {transpose_b} : vector<16x16xf32>
+// CHECK:   gdn_tile.store %[[NEW]]
+// CHECK:   scf.yield %[[NEW]], %[[NEXT]]
+// CHECK-LABEL: func @four(
+// CHECK: memref.alloc() : memref<6x2x1x16x16xf32>
+// CHECK: gdn_tile.launch @four_segments grid(%c12)
+// CHECK-NEXT: gdn_tile.launch @four_combine grid(%c2)
+// CHECK-NEXT: gdn_tile.launch @four_scan grid(%c8)
+func.func @four(%q: memref<2x160x1x16xf32>, %o: memref<2x160x1x16xf32>, %s: memref<2x1x16x16xf32>) {
+  gdn.recurrence ins(%q, %q, %q : memref<2x160x1x16xf32>, memref<2x160x1x16xf32>, memref<2x160x1x16xf32>)
+      outs(%o, %s : memref<2x160x1x16xf32>, memref<2x1x16x16xf32>)
+      {schedule = #gdn.schedule<phases = segmented, chunk = 16, value_block = 16, segments = 8>}
   return
 }
 

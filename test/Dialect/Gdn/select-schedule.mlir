@@ -10,7 +10,7 @@
 // CPU-LABEL: func @prefill
 // CPU: schedule = #gdn.schedule<phases = fused, chunk = 32, value_block = 128>
 // SM90-LABEL: func @prefill
-// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 16, segment_chunks = 16>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 32, segment_chunks = 10>
 // SM89-LABEL: func @prefill
 // SM89: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 2>
 func.func @prefill(%q: tensor<1x?x1x128xbf16>, %b: tensor<1x?x1xf32>, %s: tensor<1x1x128x128xf32>)
@@ -21,16 +21,26 @@ func.func @prefill(%q: tensor<1x?x1x128xbf16>, %b: tensor<1x?x1xf32>, %s: tensor
   return %0#0 : tensor<1x?x1x128xbf16>
 }
 
-// A known length is not cut.
+// As many segments as give each of 132 multiprocessors a block, of which a head
+// has two; none where that leaves a single sequence two of them.
 
-// CPU-LABEL: func @known_length
-// SM90-LABEL: func @known_length
+// CPU-LABEL: func @more_heads
+// SM90-LABEL: func @more_heads
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 4, segment_chunks = 10>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 3, segment_chunks = 10>
 // SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 3>
-// SM89-LABEL: func @known_length
-func.func @known_length(%q: tensor<1x8192x1x128xbf16>, %s: tensor<1x1x128x128xf32>) -> tensor<1x8192x1x128xbf16> {
-  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x8192x1x128xbf16>, tensor<1x8192x1x128xbf16>, tensor<1x8192x1x128xbf16>)
-      outs(%q, %s : tensor<1x8192x1x128xbf16>, tensor<1x1x128x128xf32>) -> tensor<1x8192x1x128xbf16>, tensor<1x1x128x128xf32>
-  return %0#0 : tensor<1x8192x1x128xbf16>
+// SM89-LABEL: func @more_heads
+func.func @more_heads(%q: tensor<1x8192x16x128xbf16>, %s: tensor<1x16x128x128xf32>,
+    %r: tensor<1x8192x22x128xbf16>, %t: tensor<1x22x128x128xf32>,
+    %u: tensor<1x8192x23x128xbf16>, %w: tensor<1x23x128x128xf32>)
+    -> (tensor<1x8192x16x128xbf16>, tensor<1x8192x22x128xbf16>, tensor<1x8192x23x128xbf16>) {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x8192x16x128xbf16>, tensor<1x8192x16x128xbf16>, tensor<1x8192x16x128xbf16>)
+      outs(%q, %s : tensor<1x8192x16x128xbf16>, tensor<1x16x128x128xf32>) -> tensor<1x8192x16x128xbf16>, tensor<1x16x128x128xf32>
+  %1:2 = gdn.recurrence ins(%r, %r, %r : tensor<1x8192x22x128xbf16>, tensor<1x8192x22x128xbf16>, tensor<1x8192x22x128xbf16>)
+      outs(%r, %t : tensor<1x8192x22x128xbf16>, tensor<1x22x128x128xf32>) -> tensor<1x8192x22x128xbf16>, tensor<1x22x128x128xf32>
+  %2:2 = gdn.recurrence ins(%u, %u, %u : tensor<1x8192x23x128xbf16>, tensor<1x8192x23x128xbf16>, tensor<1x8192x23x128xbf16>)
+      outs(%u, %w : tensor<1x8192x23x128xbf16>, tensor<1x23x128x128xf32>) -> tensor<1x8192x23x128xbf16>, tensor<1x23x128x128xf32>
+  return %0#0, %1#0, %2#0 : tensor<1x8192x16x128xbf16>, tensor<1x8192x22x128xbf16>, tensor<1x8192x23x128xbf16>
 }
 
 // CPU-LABEL: func @decode
@@ -79,7 +89,7 @@ func.func @wide(%q: tensor<1x20x1x16xf32>, %v: tensor<1x20x1x400xf32>, %s: tenso
 // CPU-LABEL: func @checkpoints
 // CPU: schedule = #gdn.schedule<phases = fused, chunk = 16, value_block = 128>
 // SM90-LABEL: func @checkpoints
-// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 16, value_block = 64, stages = 3, segments = 16, segment_chunks = 16>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 16, value_block = 64, stages = 3, segments = 32, segment_chunks = 10>
 func.func @checkpoints(%q: tensor<1x?x1x128xbf16>, %s: tensor<1x1x128x128xf32>, %c: tensor<1x?x1x128x128xf32>) -> tensor<1x?x1x128x128xf32> {
   %0:3 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>)
       outs(%q, %s : tensor<1x?x1x128xbf16>, tensor<1x1x128x128xf32>) checkpoints(%c : tensor<1x?x1x128x128xf32>) {every = 48 : i64}
@@ -105,7 +115,7 @@ func.func @odd_checkpoints(%q: tensor<1x?x1x128xbf16>, %cu: tensor<?xi32>, %s: t
 // fill them: not for value blocks that no warpgroup computes.
 
 // SM90-LABEL: func @many_tiles
-// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 2, segments = 16, segment_chunks = 16>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 2, segments = 32, segment_chunks = 10>
 func.func @many_tiles(%q: tensor<1x?x1x128xbf16>, %g: tensor<1x?x1x128xf32>, %b: tensor<1x?x1xf32>, %s: tensor<1x1x128x128xf32>)
     -> tensor<1x?x1x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>)

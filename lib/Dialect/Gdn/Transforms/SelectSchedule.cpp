@@ -28,11 +28,9 @@ constexpr int64_t kMaxStepTokens = 8;
 constexpr int64_t kStepRows = 8;
 // Sequences times value heads whose states fit in the L2 cache.
 constexpr int64_t kFewStates = 512;
-// Blocks of the scan up to which long sequences are cut into segments.
-constexpr int64_t kFewScanBlocks = 32;
-constexpr int64_t kMaxSegments = 16;
+constexpr int64_t kMaxSegments = 32;
 // Chunks below which a segment does not repay its transition matrix.
-constexpr int64_t kSegmentChunks = 16;
+constexpr int64_t kSegmentChunks = 10;
 // Value channels of a block on the CPU.
 constexpr int64_t kMaxCpuValueBlock = 256;
 // Key channels from which the state leaves registers for short chunks only.
@@ -133,19 +131,26 @@ ScheduleAttr selectStepSchedule(RecurrenceOp op) {
   return getStep(context, 16, kStepRows, 1, false);
 }
 
-/// Segments into which few heads cut long sequences, so that about 128 blocks
-/// of the scan run side by side; 0 where the heads fill the GPU (measured on an
-/// H200 at K = V = 128). Only for lengths that are not known: with a known one
-/// the segments get warps of their own for copies, and that combination does
-/// not pass every device test (D01 at T = 4096).
-int64_t selectSegments(RecurrenceOp op, int64_t valueBlock) {
+/// Segments that all sequences together may be cut into: as many as give each
+/// multiprocessor one block of the scan. 0 where that leaves a single sequence
+/// fewer than three segments: whole sequences are as fast then.
+///
+/// In chunks of the scan, measured on an H200 at K = V = 128: a sequence of C
+/// chunks takes C; in G segments it takes C / G for the scan, about as much for
+/// the two blocks of the kernel `segments` on a multiprocessor, one for each of
+/// G - 2 boundaries in `combine`, and 6 for the start and the end of these two.
+/// So G = 2 never pays, and segments of fewer than about ten chunks cost more
+/// in `combine` than they save elsewhere. How many sequences there are, and how
+/// long they are, is known when the function is called: the description of the
+/// schedule has the rule.
+int64_t selectSegments(RecurrenceOp op, const GpuTarget &target,
+                       int64_t valueBlock) {
+  if (op.getKeySize() > kMaxKeysOfLongChunk)
+    return 0;
   int64_t blocks =
       op.getNumValueHeads() * llvm::divideCeil(op.getValueSize(), valueBlock);
-  bool isKnown = !ShapedType::isDynamic(op.getQType().getDimSize(1));
-  if (isKnown || blocks > kFewScanBlocks ||
-      op.getKeySize() > kMaxKeysOfLongChunk)
-    return 0;
-  return std::min<int64_t>(128 / blocks, kMaxSegments);
+  int64_t segments = target.multiprocessors / blocks;
+  return segments < 3 ? 0 : std::min(segments, kMaxSegments);
 }
 
 FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
@@ -170,7 +175,8 @@ FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
     for (int64_t chunk = longest; chunk >= 16; chunk /= 2)
       if (op.getCheckpointDistance() % chunk == 0 && fits(chunk, stages)) {
         int64_t deep = hasRoles && stages == 2 && fits(chunk, 3) ? 3 : stages;
-        int64_t segments = hasRoles ? selectSegments(op, valueBlock) : 0;
+        int64_t segments =
+            hasRoles ? selectSegments(op, target, valueBlock) : 0;
         if (segments)
           return ScheduleAttr::get(context, Phases::Segmented, chunk,
                                    valueBlock, deep, segments, kSegmentChunks,

@@ -59,17 +59,26 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     | `chunk` | tokens per chunk: a power of two, 16 to 64; `step` phases on the GPU: 8 = eight tokens at a time by products, else token by token |
     | `value_block` | rows of the state (value index) per work item, a multiple of 16 on the GPU (`step` phases token by token: of the rows that its warps hold at once) |
     | `stages` | buffers per shared-memory tile of the scan: 1 (synchronous) or more |
-    | `segments` | with `segmented`, and only then: segments that all sequences together are cut into, about |
+    | `segments` | with `segmented`, and only then: segments that all sequences together are cut into, at most about |
     | `segment_chunks` | with `segmented`: least number of chunks of a segment, 1 unless given |
     | `warps` | `step` phases token by token: warps of a block, 1 to 16 |
     | `streaming` | `step` phases: the caches need not keep the state; pays while all states together are small |
 
-    With `segmented` a segment has L = max(`segment_chunks`, ceil(chunks / `segments`))
-    chunks, the last of a sequence fewer, where `chunks` counts those of all
-    sequences. L is computed when the function is called, so one compiled function
-    cuts a single long sequence into `segments` pieces and leaves a large batch
-    whole. A transition matrix carries the state over each segment; nothing is
-    truncated. On the CPU (level 1) `segmented` means the same as `fused`.
+    With `segmented` a segment has L chunks, the last of a sequence fewer. L is
+    computed when the function is called, so one compiled function cuts a single
+    long sequence into `segments` pieces and leaves a large batch whole, without
+    the kernels that segments need. Of N sequences with C chunks each may have
+    G = floor(`segments` / N) segments:
+
+        L = max(`segment_chunks`, ceil(C / G))         if G >= 3 and C > 2 L
+        L = C + 1                                      otherwise: nothing is cut
+
+    The lengths of packed sequences are not known then, only that of all together,
+    C chunks: G >= 3 gives ceil(C / (N G)) in the place of ceil(C / G), G = 2 gives
+    ceil(3 C / `segments`), which cuts a sequence of more than three times the mean
+    length, and with G < 2 nothing is cut. A transition matrix carries the state
+    over each segment; nothing is truncated. On the CPU (level 1) `segmented` means
+    the same as `fused`.
 
     Example: `#gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>`.
   }];
