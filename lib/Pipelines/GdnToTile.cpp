@@ -28,7 +28,8 @@ void mlir::gdn::buildGdnToTilePipeline(OpPassManager &pm,
   pm.addPass(createCanonicalizerPass());
   // Before bufferization: the message of a shape without schedule still names
   // the user's types.
-  pm.addNestedPass<func::FuncOp>(createGdnSelectSchedulePass({options.target}));
+  pm.addNestedPass<func::FuncOp>(
+      createGdnSelectSchedulePass({options.target, options.precision}));
   buildBufferizePipeline(pm);
   pm.addPass(createConvertGdnToTilePass());
   // Folds the sizes that are known and merges equal loads and broadcasts.

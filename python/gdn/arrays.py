@@ -44,6 +44,12 @@ def dtype_name(x):
     return _TORCH_TYPES.get(name, name)
 
 
+def named_dtype(dtype):
+    """Our name of an element type given as such: torch.float32, numpy.float32, "float32" or "f32"."""
+    name = getattr(dtype, "__name__", str(dtype)).removeprefix("torch.")
+    return _TORCH_TYPES.get(name, name)
+
+
 def place(x):
     """Library and device of an array, to be compared and printed."""
     if is_torch(x):

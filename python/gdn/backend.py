@@ -64,16 +64,17 @@ def _dtype(x):
     return None if x is None else arrays.dtype_name(x)
 
 
-def _step_schedule(call, states, state_dtype):
+def _step_schedule(call, states, state_dtype, precision):
     """The schedule of a dense call of few tokens on the GPU, by the number of states; None for many."""
+    selected = None if precision == "default" else build.schedule("auto", precision=precision)
     eights = call.q.shape[1] > 1 and call.v_first and _dtype(call.q) != "f32" and call.erase is None
     if eights and (call.gate is None or len(call.gate.shape) == 3):
         K, V = call.q.shape[3], call.v.shape[3]
         fits = K <= 128 and -(-K // 16) * 16 % 32 == 0 and V >= 16
         if fits:
-            return build.schedule("step", 8, 16) if states <= _ONE_STATE else None
+            return build.schedule("step", 8, 16, precision=precision) if states <= _ONE_STATE else selected
     if states > _FEW_STATES or not call.v_first:
-        return None
+        return selected
     rows = _STATE_ROWS_OF_A_STEP * (1 if state_dtype == "f32" else 2)
     return build.schedule("step", 16, rows, warps=4, streaming=True)
 
@@ -85,13 +86,16 @@ def _schedule(call, sequences, in_cpu, state_dtype):
     # Packed sequences of a few tokens each: decode steps of a server.
     if call.cu_seqlens is not None and tokens <= rule.STEP_TOKENS * sequences:
         return build.schedule("step", 16, rows)
+    # The CPU computes in float32 anyway.
+    precision = "default" if in_cpu or _dtype(call.q) == "f32" else call.precision
     if tokens <= rule.STEP_TOKENS:
-        return None if in_cpu or not tokens else _step_schedule(call, sequences * call.v.shape[2], state_dtype)
+        states = sequences * call.v.shape[2]
+        return None if in_cpu or not tokens else _step_schedule(call, states, state_dtype, precision)
     if call.chunk is None:
-        return None
+        return None if precision == "default" else build.schedule("auto", precision=precision)
     if in_cpu:
         return build.schedule("fused", call.chunk, min(V, 256))
-    return build.schedule("split", call.chunk, min(64, -(-V // 16) * 16), 2)
+    return build.schedule("split", call.chunk, min(64, -(-V // 16) * 16), 2, precision=precision)
 
 
 def make_rule(call, in_place, state_dtype):
@@ -129,6 +133,7 @@ def make_rule(call, in_place, state_dtype):
         checkpoint_dtype=_dtype(call.checkpoints),
         tokens=tokens if not packed and 0 < tokens <= rule.STEP_TOKENS else None,
         schedule=_schedule(call, sequences, in_cpu, state_dtype or _dtype(call.initial_state)),
+        out_dtype=call.out_dtype,
         rows=tuple(arrays.row_of(x) for x in (call.q, call.k, call.v)),
     )
 
@@ -224,7 +229,7 @@ def recurrence(call: Call, prepared=None, wanted=True):
     if (out is not None or state is not None or checkpoints is not None) and not arrays.is_tracing(call.q):
         check_overlap(call)
     if out is None:
-        out = arrays.empty_like(call.q, tuple(call.v.shape), _dtype(call.v))
+        out = arrays.empty_like(call.q, tuple(call.v.shape), call.out_dtype or _dtype(call.v))
     if call.every is not None and checkpoints is None:
         shape = checkpoint_shape(call.q, call.v, call.v_first, call.every)
         checkpoints = arrays.empty_like(call.q, shape, "f32")

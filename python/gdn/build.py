@@ -198,10 +198,28 @@ def _need_type(name, dtype, allowed):
         raise ValueError(f"{name} cannot have element type '{dtype}'; expected one of {', '.join(allowed)}")
 
 
+PRECISIONS = ("default", "high")
+
+
 def schedule(
-    phases="split", chunk=64, value_block=64, stages=1, segments=0, segment_chunks=1, warps=1, streaming=False
+    phases="split",
+    chunk=64,
+    value_block=64,
+    stages=1,
+    segments=0,
+    segment_chunks=1,
+    warps=1,
+    streaming=False,
+    precision="default",
 ):
-    """Text of a schedule attribute, for the argument `schedule` of the builders."""
+    """Text of a schedule attribute, for the argument `schedule` of the builders.
+
+    With `phases` "auto" only the precision is asked for and the compiler chooses the rest.
+    """
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision is '{precision}'; expected one of {', '.join(PRECISIONS)}")
+    if phases == "auto":
+        return f"#gdn.schedule<precision = {precision}>"
     text = f"phases = {phases}, chunk = {chunk}, value_block = {value_block}"
     if stages != 1:
         text += f", stages = {stages}"
@@ -211,6 +229,8 @@ def schedule(
         text += f", warps = {warps}"
     if streaming:
         text += ", streaming = true"
+    if precision != "default":
+        text += f", precision = {precision}"
     return f"#gdn.schedule<{text}>"
 
 
@@ -239,6 +259,7 @@ def recurrence(
     gate_dtype="f32",
     beta_dtype="f32",
     state_dtype="f32",
+    out_dtype=None,
     checkpoint_dtype="f32",
     scale=None,
     schedule=None,
@@ -251,11 +272,13 @@ def recurrence(
     "i64", and then `state` is a pool of S entries (None: dynamic), of which sequence n
     has number slots[n], or none if that is below 0. Without `update_state` the initial
     state is the argument `initial`, which is only read. With `every` the states after
-    every so many tokens go to `checkpoints` ([B, T // every, ...]). Arguments in order:
-    q, k, v, gate, beta or erase and write, offsets, slots, initial, o, state,
-    checkpoints.
+    every so many tokens go to `checkpoints` ([B, T // every, ...]). o has the type of q, k
+    and v, or out_dtype "f32". Arguments in order: q, k, v, gate, beta or erase and write,
+    offsets, slots, initial, o, state, checkpoints.
     """
-    _need_type("q, k, v, o", dtype, ELEMENT_TYPES)
+    _need_type("q, k, v", dtype, ELEMENT_TYPES)
+    out_dtype = out_dtype or dtype
+    _need_type("o", out_dtype, ("f32", dtype))
     if gate not in (None, "head", "channel"):
         raise ValueError(f"gate is '{gate}'; expected None, 'head' or 'channel'")
     if state_layout not in ("v_first", "k_first"):
@@ -286,7 +309,7 @@ def recurrence(
     matrix = (V, K) if state_layout == "v_first" else (K, V)
     states = (S if slots else sequences, Hv) + matrix
     optional(not update_state, "initial", states, state_dtype, ELEMENT_TYPES)
-    f.destination("o", (B, T, Hv, V), dtype)
+    f.destination("o", (B, T, Hv, V), out_dtype)
     results, destinations = ["y"], ["o"]
     if update_state:
         results.append("final")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from . import arrays
+from .build import PRECISIONS
 from .launch import check_offsets
 from .launch import check_slots as _check_slots
 from .rule import STEP_TOKENS
@@ -46,6 +47,8 @@ class Call(NamedTuple):
     v_first: bool
     chunk: int | None
     every: int | None
+    precision: str
+    out_dtype: str | None
     validate: bool
 
 
@@ -255,6 +258,24 @@ def _check_checkpoints(q, v, v_first, every, checkpoints, chunk):
         need_float("checkpoints", checkpoints)
 
 
+def _check_out(v, out, out_dtype):
+    """The element type of o, None where it is that of v."""
+    own = arrays.dtype_name(v)
+    if out is not None:
+        need_shape("out", out, v.shape, "v")
+        if arrays.dtype_name(out) not in (own, "f32"):
+            raise TypeError(f"out has element type {out.dtype}; expected that of v, {v.dtype}, or float32")
+    if out_dtype is not None:
+        out_dtype = arrays.named_dtype(out_dtype)
+        if out_dtype not in (own, "f32"):
+            raise TypeError(f"out_dtype is {out_dtype}; expected that of v, {v.dtype}, or float32")
+        if out is not None and arrays.dtype_name(out) != out_dtype:
+            raise TypeError(f"out has element type {out.dtype}, but out_dtype is {out_dtype}")
+    elif out is not None:
+        out_dtype = arrays.dtype_name(out)
+    return None if out_dtype == own else out_dtype
+
+
 def check_call(
     q,
     k,
@@ -277,6 +298,8 @@ def check_call(
     cu_seqlens_cpu=None,
     chunk=None,
     every=None,
+    precision="default",
+    out_dtype=None,
     out=None,
     final_state=None,
     checkpoints=None,
@@ -294,10 +317,9 @@ def check_call(
     if chunk is not None and chunk not in CHUNKS:
         raise ValueError(f"chunk is {chunk}; expected 16, 32 or 64")
     _check_checkpoints(q, v, v_first, every, checkpoints, chunk)
-    if out is not None:
-        need_shape("out", out, v.shape, "v")
-        if out.dtype != v.dtype:
-            raise TypeError(f"out has element type {out.dtype}, but v has {v.dtype}")
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision is {precision!r}; expected one of {', '.join(PRECISIONS)}")
+    out_dtype = _check_out(v, out, out_dtype)
     call = Call(
         q=q,
         k=k,
@@ -322,6 +344,8 @@ def check_call(
         v_first=bool(v_first),
         chunk=chunk,
         every=every,
+        precision=precision,
+        out_dtype=out_dtype,
         validate=validate,
     )
     _check_places(call)

@@ -31,6 +31,8 @@ def recurrence(
     cu_seqlens_cpu=None,
     chunk=None,
     checkpoint_every=None,
+    precision="default",
+    out_dtype=None,
     checkpoints=None,
     out=None,
     final_state=None,
@@ -74,8 +76,14 @@ def recurrence(
         chunk: tokens per chunk (16, 32 or 64); chosen by the compiler if None.
         checkpoint_every: returns the states inside the sequences too: after each token of a call of at most
             8 tokens (1), or after every 64 tokens, or a multiple of that.
+        precision: "default", where what is computed inside of a chunk is rounded to the type of q, k and v as an
+            operand of products, or "high", where such an operand is the sum of two values of that type: the final
+            state is as exact as float32 sums are, and o as its own type lets it be. It costs up to twice the time,
+            and nothing with float32 inputs, on the CPU and where few tokens go one by one. `qk_l2norm` rounds
+            q and k to their type with either.
+        out_dtype: element type of a new o: that of v, or float32.
         checkpoints: destination of these states.
-        out: destination of o.
+        out: destination of o, of the type of v or of float32.
         final_state: destination of the final state, of the state's shape. It may be `initial_state`
             itself: then the state is updated in place.
         state_indices: [N], int32 or int64: `initial_state` is a pool of any number of states, of which
@@ -85,7 +93,7 @@ def recurrence(
         validate: reads cu_seqlens and state_indices back and checks them, which waits for the device.
 
     Returns:
-        o, [B, T, HV, V] of the type of v, and the final state or None. A new final state is float32.
+        o, [B, T, HV, V] of the type of v or out_dtype, and the final state or None. A new final state is float32.
         An empty sequence has its initial state as final state. With checkpoint_every = n also the
         checkpoints, [B, T // n, ...] and float32 if new: entry j of a sequence is its state after (j + 1) n
         tokens; the entries of packed sequence s start at cu_seqlens[s] // n. An initial state that is
@@ -107,8 +115,8 @@ def recurrence(
         from . import eager
 
         tensors = (q, k, v, gate, A_log, dt_bias, beta, erase, write, cu_seqlens, state_indices, initial_state)
-        options = (scale, gate_form, lower_bound, beta_form, qk_l2norm, state_v_first, chunk, checkpoint_every, False)
-        fields = (*tensors, out, final_state, checkpoints, *options)
+        options = (scale, gate_form, lower_bound, beta_form, qk_l2norm, state_v_first, chunk, checkpoint_every)
+        fields = (*tensors, out, final_state, checkpoints, *options, precision, out_dtype, False)
         key = eager.key_of(fields, wanted)
         entry = None if key is None else eager.find(key)
         if entry is not None:
@@ -139,6 +147,8 @@ def recurrence(
         cu_seqlens_cpu=cu_seqlens_cpu,
         chunk=chunk,
         every=checkpoint_every,
+        precision=precision,
+        out_dtype=out_dtype,
         checkpoints=checkpoints,
         out=out,
         final_state=final_state,

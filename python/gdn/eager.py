@@ -36,7 +36,7 @@ class _Entry:
         shapes = backend.shapes_in_memory(rule, [call[i].shape for i in self.sources])
         self.launcher = fast.Launcher(kernel, index, shapes)
         self.slices = {Call._fields.index(name) for name, row in zip("qkv", rule.rows) if row}
-        self.o_shape, self.o_dtype = tuple(call.v.shape), call.v.dtype
+        self.o_shape, self.o_dtype = tuple(call.out.shape), call.out.dtype
         self.state_shape = None if state is None else tuple(state.shape)
         self.checkpoint_shape = None if call.checkpoints is None else tuple(call.checkpoints.shape)
 

@@ -24,7 +24,7 @@ class Rule(NamedTuple):
     value_heads: int
     K: int
     V: int
-    dtype: str  # of q, k, v and o
+    dtype: str  # of q, k, v and, without out_dtype, o
     scale: float
     gate: str | None = None  # None, "head" or "channel"
     gate_form: str = "log"  # "log", "linear", "raw" or "constant"
@@ -46,6 +46,7 @@ class Rule(NamedTuple):
     checkpoint_dtype: str | None = None
     tokens: int | None = None  # static T
     schedule: str | None = None
+    out_dtype: str | None = None  # of o
     eps: float = 1e-6
     # Channels from one token to the next of q, k and v in memory, None where they are contiguous: a
     # multiple of K or V. Such an operand is declared with more heads, of which the first are used.
@@ -134,7 +135,7 @@ class _Writer:
             f.argument(name, shape, dtypes.get(name, r.dtype))
         for name, shape, dtype in before:
             f.argument(name, shape, dtype)
-        f.destination("o", shapes["v"], r.dtype)
+        f.destination("o", shapes["v"], r.out_dtype or r.dtype)
         if r.state_dtype:
             f.destination("state", self.state_shape, r.state_dtype)
         if r.every:

@@ -18,7 +18,8 @@ _SCHEMAS = {
     "recurrence": "(Tensor q, Tensor k, Tensor v, Tensor? gate, Tensor? A_log, Tensor? dt_bias, Tensor? beta, "
     "Tensor? erase, Tensor? write, Tensor? cu_seqlens, Tensor? state_indices, Tensor? initial_state, Tensor(a!) out, "
     "Tensor(b!)? final_state, Tensor(c!)? checkpoints, float scale, str gate_form, float? lower_bound, "
-    "str? beta_form, bool qk_l2norm, bool v_first, int? chunk, int? every, bool validate, bool in_place) -> ()",
+    "str? beta_form, bool qk_l2norm, bool v_first, int? chunk, int? every, str precision, "
+    "str? out_dtype, bool validate, bool in_place) -> ()",
     "linear_attn": "(Tensor q, Tensor k, Tensor v, Tensor? cu_seqlens, Tensor? initial_state, Tensor? initial_sums, "
     "Tensor(a!) out, Tensor(b!) final_state, Tensor(c!) final_sums, float scale) -> ()",
     "l2norm": "(Tensor x, float eps, Tensor(a!) out) -> ()",

@@ -114,6 +114,8 @@ class Problem:
     segments: int = 0
     segment_chunks: int = 1
     scale: float = None
+    precision: str = "default"
+    out_dtype: str = None
     static: bool = False
 
     def but(self, **changes):
@@ -124,11 +126,13 @@ class Problem:
         return len(self.starts) - 1 if self.starts else self.B
 
     def text(self):
-        schedule = None
+        schedule = None if self.precision == "default" else build.schedule("auto", precision=self.precision)
         if self.chunk:
             block = self.value_block or min(64, -(-self.V // 16) * 16)
             phases = "segmented" if self.segments else self.phases
-            schedule = build.schedule(phases, self.chunk, block, self.stages, self.segments, self.segment_chunks)
+            schedule = build.schedule(
+                phases, self.chunk, block, self.stages, self.segments, self.segment_chunks, precision=self.precision
+            )
         return build.recurrence(
             self.B if self.static or self.starts else None,
             self.T if self.static else None,
@@ -146,6 +150,7 @@ class Problem:
             checkpoint_dtype=self.checkpoint_dtype,
             state_layout=self.layout,
             state_dtype=self.state_dtype,
+            out_dtype=self.out_dtype,
             gate_dtype=self.gate_dtype,
             beta_dtype=self.beta_dtype,
             scale=self.scale,
@@ -158,6 +163,12 @@ def torch_type(dtype):
     return {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32, "i32": torch.int32, "i64": torch.int64}[
         dtype
     ]
+
+
+def put_stored(x):
+    """A numpy array on the device; 16-bit integers are bits of bfloat16."""
+    tensor = torch.from_numpy(x)
+    return (tensor.view(torch.bfloat16) if x.dtype.name == "uint16" else tensor).to(DEVICE)
 
 
 def normalised(x):

@@ -301,7 +301,7 @@ def test_warming_up_runs_processes_and_says_what_failed(tmp_path, monkeypatch):
 def test_kernels_of_the_checks_parse():
     tool = need_tool("gdn-opt")
     identities, fidelity = load("identities"), load("fidelity")
-    for text in [fidelity.text(), *identities.kernels().values()]:
+    for text in [fidelity.text(), fidelity.text("high"), *identities.kernels().values()]:
         done = subprocess.run([tool], input=text, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
 
@@ -317,6 +317,7 @@ def test_fidelity_table():
     families = [
         {"family": "no gates", "errors": {"gdn": [1e-3, 2e-3], "FLA": [2e-3, 2e-3]}},
         {"family": fidelity.HARD[1], "errors": {"gdn": [1e-3, 2e-3], "FLA": [2e-3, 3e-3]}},
+        {"family": "gates x 50", "errors": {"gdn": [1e-3, 2e-3], "high": [5e-4, 1e-3], "FLA": [2e-3, 2e-3]}},
     ]
     held = {"default": [
         {"identity": "20 runs", "value": 0, "limit": 0, "holds": True},
@@ -326,6 +327,8 @@ def test_fidelity_table():
     assert [line.split()[-4:] for line in lines if "no gates" in line] == [["2.0e-03", "2.0e-03", "0.50", "1.00"]]
     (hard,) = [line for line in lines if fidelity.HARD[1] in line]
     assert hard.endswith("0.50  0.67  above 0.5")
+    (both,) = [line for line in lines if "gates x 50" in line]
+    assert both.endswith("0.50  1.00   5.0e-04  1.0e-03   0.25  0.50  above 0.25")
     assert [line.split()[0] for line in lines if line.endswith("FAILS")] == ["prefix"]
 
 

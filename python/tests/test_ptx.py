@@ -12,7 +12,7 @@ import pytest
 import ptx_instructions
 import ptx_machine
 import test_cpu_recurrence as recurrences
-from gdn import build
+from gdn import build, reference
 from gdn import compile as compiler
 from tool_paths import need_tool
 
@@ -111,6 +111,47 @@ def test_zero_gates_are_no_gates():
     (o1, state1), (o2, state2) = states
     assert np.array_equal(o1, o2)
     assert np.array_equal(state1, state2), f"{(state1 != state2).sum()} of {state1.size} entries differ"
+
+
+@pytest.mark.parametrize("form_name", ("eight", "eight_packed"))
+def test_eight_tokens_enter_a_float32_state_exactly(form_name):
+    """In two parts of TF32, which lose 2^-21: two of bfloat16 would leave an error of 2e-6 in a state of new values."""
+    form = recurrences.FORMS[form_name]
+    x = recurrences.inputs("gated_delta", form, "bf16", seed=1)
+    x["state"][...] = 0
+    want = recurrences.expected(form, "bf16", x)
+    passed, results = recurrences.arguments(form, "bf16", x, want)
+    run(recurrences.function("tile", "gated_delta", form_name, "bf16"), passed)
+    assert reference.ratio(results[1], want[1]) < 5e-7
+
+
+HIGH = {
+    "c32": dict(T=75, K=24, V=16, chunk=32),
+    "segmented": dict(T=133, K=16, V=40, chunk=16, segments=6),
+    "eight": dict(T=5, K=32, V=16, phases="step", chunk=8, state_dtype="bf16"),
+}
+
+
+@pytest.mark.parametrize("model", ("gated_delta", "kda"))
+@pytest.mark.parametrize("form_name", HIGH)
+def test_high_precision(model, form_name):
+    form = HIGH[form_name]
+    if model == "kda" and form_name == "eight":
+        pytest.skip("eight tokens at a time have no gate per channel")
+    phases = "segmented" if form.get("segments") else form.get("phases", "split")
+    state_dtype = form.get("state_dtype", "f32")
+    text = build.recurrence(
+        1, form["T"], 2, 4, form["K"], form["V"], out_dtype="f32", state_dtype=state_dtype, **recurrences.MODELS[model],
+        schedule=build.schedule(phases, form["chunk"], 16, 1, form.get("segments", 0), precision="high"),
+    )  # fmt: skip
+    x = recurrences.inputs(model, form, "bf16", seed=3)
+    want = recurrences.expected(form, "bf16", x)
+    o, state = np.full(want[0].shape, np.nan, np.float32), x["state"].copy()
+    run(text, [*(value for name, value in x.items() if name != "state"), o, state])
+    # Keys of few channels overlap more than others, so less is left of float32.
+    assert reference.ratio(o, want[0]) < 1e-4
+    got = recurrences.read(state, state_dtype)
+    assert reference.ratio(got, want[1]) < (1e-4 if state_dtype == "f32" else 3e-3)
 
 
 SWAP = """

@@ -23,18 +23,21 @@ FORMS = {
 KERNELS = {"sm_80": {"prepare", "scan"}, "sm_90a": {"prepare", "segments", "combine", "scan"}}
 
 
+@pytest.mark.parametrize("precision", build.PRECISIONS)
 @pytest.mark.parametrize(
     ("target", "size", "form"),
     [("sm_80", 64, "known"), ("sm_80", 128, "known"), ("sm_90a", 64, "known")]
     + [("sm_90a", 128, form) for form in FORMS],
 )
-def test_no_spills(target, size, form):
+def test_no_spills(target, size, form, precision):
     tool = need_tool("gdn-compile")
     if shutil.which("ptxas") is None:
         skip_or_fail("ptxas is not on PATH")
     failures = []
     for model, options in MODELS.items():
-        text = build.recurrence(**FORMS[form], Hqk=2, Hv=4, K=size, V=size, **options)
+        schedule = build.schedule("auto", precision=precision)
+        shape = dict(Hqk=2, Hv=4, K=size, V=size, out_dtype="f32" if precision == "high" else None, schedule=schedule)
+        text = build.recurrence(**FORMS[form], **shape, **options)
         command = [tool, "-", f"--target={target}", "--ptxas"]
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)
         spills = re.findall(r"(\w+): \d+ registers, (\d+) bytes spilled", done.stderr)

@@ -41,6 +41,10 @@ struct GpuPipelineOptions : PassPipelineOptions<GpuPipelineOptions> {
   Option<std::string> target{*this, "target",
                              llvm::cl::desc("the GPU, as gdn-select-schedule"),
                              llvm::cl::init("sm_90a")};
+  Option<std::string> precision{
+      *this, "precision",
+      llvm::cl::desc("default or high, as gdn-select-schedule"),
+      llvm::cl::init("default")};
 };
 
 /// Tensors or memrefs with gdn ops to synchronous tile programs.

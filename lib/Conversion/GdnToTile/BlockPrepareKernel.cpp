@@ -43,15 +43,15 @@ private:
   Value mask();
   Value headDecay();
   void buildInverse(Value head);
-  /// erase o k, rounded as the products need it.
-  Value erasedKeys(Value keys);
+  /// erase o k, as the products need it.
+  SmallVector<Value> erasedKeys(Value keys);
   /// The inverse in `matrix`, of I + the strictly lower part of beta_i
   /// products.
   void invert(Value products);
   /// T: the inverse times `factor`, if any.
   void writeInverse(Value head, Value factor);
   void writeTile(Value fragment, Value workspace, ArrayRef<Value> position);
-  void writeKeys(Value fragment, Value workspace, Value head);
+  void writeKeys(ValueRange parts, Value workspace, Value head);
 
   Access rowsOf(Value memref, Value head) {
     Value zero = k.index(0);
@@ -127,14 +127,19 @@ void BlockPrepareKernel::writeTile(Value fragment, Value workspace,
   k.copyOut(staged, {workspace, indices, {rank, rank + 1}, {}});
 }
 
-void BlockPrepareKernel::writeKeys(Value fragment, Value workspace,
+void BlockPrepareKernel::writeKeys(ValueRange parts, Value workspace,
                                    Value head) {
   Value zero = k.index(0);
-  k.store(k.convert(fragment, plan.type), whole(k, keyStaged));
-  k.copyOut(keyStaged, {workspace,
-                        {slot, head, zero, zero},
-                        {2, 3},
-                        {k.index(c), k.index(plan.keySize)}});
+  for (auto [part, fragment] : llvm::enumerate(parts)) {
+    k.store(fragment, whole(k, keyStaged));
+    SmallVector<Value> indices = partOf(k, slot, head, part, parts.size());
+    int64_t rank = indices.size();
+    indices.append({zero, zero});
+    k.copyOut(keyStaged, {workspace,
+                          indices,
+                          {rank, rank + 1},
+                          {k.index(c), k.index(plan.keySize)}});
+  }
 }
 
 void BlockPrepareKernel::invert(Value products) {
@@ -150,17 +155,15 @@ void BlockPrepareKernel::writeInverse(Value head, Value factor) {
   Value result = k.load(whole(k, matrix), {c, c});
   if (factor)
     result = k.fmul(result, factor);
-  Value high = k.convert(result, plan.type);
-  writeTile(high, inverse, {slot, head, k.index(0)});
-  if (plan.inverseParts == 1)
-    return;
-  Value low = k.roundingError(result, high);
-  writeTile(k.convert(low, plan.type), inverse, {slot, head, k.index(1)});
+  for (auto [part, fragment] :
+       llvm::enumerate(k.split(result, plan.type, plan.inverseParts)))
+    writeTile(fragment, inverse, {slot, head, k.index(part)});
 }
 
-Value BlockPrepareKernel::erasedKeys(Value keys) {
+SmallVector<Value> BlockPrepareKernel::erasedKeys(Value keys) {
   Value factor = k.load(whole(k, eraseTile), {c, kp});
-  return k.convert(k.fmul(k.convert(keys, k.getF32Type()), factor), plan.type);
+  return k.split(k.fmul(k.convert(keys, k.getF32Type()), factor), plan.type,
+                 plan.parts);
 }
 
 void BlockPrepareKernel::buildChunk() {
@@ -224,18 +227,20 @@ void BlockPrepareKernel::buildHead(Value head) {
   products = k.fmul(products, k.constant(plan.op.getScaleValue()));
   Value masked = gate ? k.fmul(products, headDecay())
                       : k.select(mask(), products, k.constant(0.0));
-  writeTile(k.convert(masked, plan.type), scores, {slot, head});
+  for (auto [part, fragment] :
+       llvm::enumerate(k.split(masked, plan.type, plan.parts)))
+    writeTile(fragment, scores, partOf(k, slot, head, part, plan.parts));
   if (plan.isDelta)
     buildInverse(head);
 }
 
 void BlockPrepareKernel::buildInverse(Value head) {
-  Value left = k.load(whole(k, kTile), {c, kp});
+  SmallVector<Value> left{k.load(whole(k, kTile), {c, kp})};
   if (erase) {
-    left = erasedKeys(left);
+    left = erasedKeys(left.front());
     writeKeys(left, decayedK, head);
   }
-  Value products = k.mma(left, kTile, Value(), /*transposeB=*/true);
+  Value products = k.product(left, kTile, Value(), /*transposeB=*/true);
   invert(products);
   // Made anew: kept over the inverse it would cost the registers of another
   // block on the SM.

@@ -51,6 +51,8 @@ private:
   Value columnsOf(Value tile, int64_t first);
   void writeKeys(Value tile, Value workspace,
                  function_ref<Value(int64_t first)> values);
+  void storeKeys(Value tile, Value workspace, int64_t part,
+                 function_ref<Value(int64_t first)> values);
   void writeTile(Value fragment, Value workspace, ArrayRef<Value> position);
   void writeScores(Value products);
   void writeInverse(Value products);
@@ -61,7 +63,11 @@ private:
   }
 
   RecurrencePlan &plan;
-  int64_t c, piece;
+  int64_t c;
+  /// Of the tiles: those of 16 bits would enter products rounded to TF32, those
+  /// of f32 enter in two parts.
+  Type tileType;
+  int64_t piece;
   Shape2 slice;
   KernelBuilder k;
   SequenceMap sequences;
@@ -78,7 +84,9 @@ private:
 
 ChannelPrepareKernel::ChannelPrepareKernel(RecurrencePlan &plan)
     : plan(plan), c(plan.chunk),
-      piece(getPieceSize(plan.keyPad, plan.type.isF32() ? 64 : 128)),
+      tileType(plan.isHigh ? Float32Type::get(plan.op.getContext())
+                           : plan.type),
+      piece(getPieceSize(plan.keyPad, tileType.isF32() ? 64 : 128)),
       slice{plan.chunk, getPieceSize(piece, 32)},
       k(plan.op, "prepare",
         gdn_tile::KernelAttr::get(plan.op.getContext(), plan.chunk / 16,
@@ -90,7 +98,7 @@ ChannelPrepareKernel::ChannelPrepareKernel(RecurrencePlan &plan)
 // channels, eight where erase o k is a tile of its own. Of the other forms LLVM
 // would keep too much in registers.
 int64_t ChannelPrepareKernel::getBlocksPerSM(const RecurrencePlan &plan) {
-  if (plan.type.isF32() || plan.keyPad > 128)
+  if (plan.type.isF32() || plan.isHigh || plan.keyPad > 128)
     return 0;
   return (plan.hasErase ? 8 : 12) * 16 / plan.chunk;
 }
@@ -117,9 +125,9 @@ void ChannelPrepareKernel::addArguments() {
 }
 
 void ChannelPrepareKernel::allocateTiles() {
-  qTile = k.tile({c, piece}, plan.type);
-  kTile = k.tile({c, piece}, plan.type);
-  leftTile = erase ? k.tile({c, piece}, plan.type) : kTile;
+  qTile = k.tile({c, piece}, tileType);
+  kTile = k.tile({c, piece}, tileType);
+  leftTile = erase ? k.tile({c, piece}, tileType) : kTile;
   // A row of 32 bytes more or less than a multiple of 64: in panels of 32 bytes
   // the warps find the rows of a fragment in different banks.
   sums = k.tile({c + 1, piece + 8}, k.getF32Type());
@@ -137,7 +145,7 @@ void ChannelPrepareKernel::copyPiece() {
     return;
   Value factor = k.loadF32(rowsOf(erase, head), {c, piece});
   Value keys = k.loadF32(whole(k, kTile), {c, piece});
-  k.store(k.convert(k.fmul(keys, factor), plan.type), whole(k, leftTile));
+  k.store(k.convert(k.fmul(keys, factor), tileType), whole(k, leftTile));
 }
 
 SmallVector<Value> ChannelPrepareKernel::addScores(ValueRange accs) {
@@ -162,13 +170,27 @@ Value ChannelPrepareKernel::columnsOf(Value tile, int64_t first) {
 // registers as possible, and one barrier.
 void ChannelPrepareKernel::writeKeys(
     Value tile, Value workspace, function_ref<Value(int64_t first)> values) {
+  if (!plan.isHigh)
+    return storeKeys(tile, workspace, 0, values);
+  // Of another type than the tiles.
+  for (int64_t part = 0; part < plan.parts; ++part) {
+    Value staged = k.tile({c, piece}, plan.type);
+    storeKeys(staged, workspace, part, values);
+    k.free(staged);
+  }
+}
+
+void ChannelPrepareKernel::storeKeys(
+    Value tile, Value workspace, int64_t part,
+    function_ref<Value(int64_t first)> values) {
   for (int64_t first = 0; first < piece; first += slice.cols)
-    k.store(k.convert(values(first), plan.type),
+    k.store(k.split(values(first), plan.type, part + 1).back(),
             {tile, {k.index(0), k.index(first)}, {0, 1}, {}});
-  k.copyOut(tile, {workspace,
-                   {slot, head, k.index(0), channel},
-                   {2, 3},
-                   {k.index(c), channelsLeft}});
+  SmallVector<Value> indices = partOf(k, slot, head, part, plan.parts);
+  int64_t rank = indices.size();
+  indices.append({k.index(0), channel});
+  k.copyOut(tile,
+            {workspace, indices, {rank, rank + 1}, {k.index(c), channelsLeft}});
 }
 
 // The copies take the places of what they are made of, that of k to the end of
@@ -225,7 +247,9 @@ void ChannelPrepareKernel::writeTile(Value fragment, Value workspace,
 
 void ChannelPrepareKernel::writeScores(Value products) {
   Value scaled = k.fmul(products, k.constant(plan.op.getScaleValue()));
-  writeTile(k.convert(scaled, plan.type), scores, {slot, head});
+  for (auto [part, fragment] :
+       llvm::enumerate(k.split(scaled, plan.type, plan.parts)))
+    writeTile(fragment, scores, partOf(k, slot, head, part, plan.parts));
 }
 
 // T of what is strictly lower triangular.

@@ -225,7 +225,7 @@ Value ChunkStepKernel::stateBehind(Value stateValue, const Tokens &x,
     stateValue = k.fmul(stateValue, k.exp2(k.sum(all, {1, 1})));
   }
   u = times(u, x.keyNormRow);
-  bool exact = plan.op.getStateType().getElementType().isF32();
+  bool exact = plan.isHigh || plan.op.getStateType().getElementType().isF32();
   return k.outer(u, x.keys, stateValue, exact);
 }
 
@@ -252,7 +252,7 @@ Value ChunkStepKernel::buildChunk(Value stateValue, Tokens x,
   Value o = times(times(read[1], x.queryNormRow), gates.grown);
   o = k.fmul(k.fadd(o, k.dot(u, scores)[0]),
              k.constant(plan.op.getScaleValue()));
-  k.store(k.convert(o, plan.type),
+  k.store(k.convert(o, plan.outType),
           {out, {x.row, head, firstValue}, {2, 0}, {valuesLeft, x.count}});
 
   if (checkpoints)

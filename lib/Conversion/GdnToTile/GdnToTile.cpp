@@ -41,6 +41,8 @@ LogicalResult convertRecurrence(RecurrenceOp op, StateStart start,
   case Phases::Fused:
     return op.emitOpError("has no tile form with phases = fused; the phases of "
                           "tile programs are split, segmented and step");
+  case Phases::Auto:
+    llvm_unreachable("a plan needs a selected schedule");
   case Phases::Step:
     return buildStepKernel(*plan);
   case Phases::Split:

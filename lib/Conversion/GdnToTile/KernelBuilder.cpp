@@ -167,6 +167,29 @@ Value KernelBuilder::mma(Value a, Value b, Value acc, bool transposeB) {
                                  b, acc, transposeB, /*passes=*/3);
 }
 
+SmallVector<Value> KernelBuilder::split(Value fragment, Type type,
+                                        int64_t parts) {
+  SmallVector<Value> result;
+  for (int64_t part = 0; part < parts; ++part) {
+    if (part > 0)
+      fragment = roundingError(fragment, result.back());
+    result.push_back(convert(fragment, type));
+  }
+  return result;
+}
+
+Value KernelBuilder::product(ValueRange a, ValueRange b, Value acc,
+                             bool transposeB) {
+  size_t parts = std::max(a.size(), b.size());
+  // The last part of `a` first: it is made of the others, which nothing may
+  // read while products with them are in flight.
+  for (size_t i = a.size(); i-- > 0;)
+    for (auto [j, right] : llvm::enumerate(b))
+      if (i + j < parts)
+        acc = mma(a[i], right, acc, transposeB);
+  return acc;
+}
+
 Value KernelBuilder::warpMma(Value a, Value b, Value acc) {
   return gdn_tile::WarpMmaOp::create(
       *this, VectorType::get({16, 16}, getF32Type()), a, b, acc,

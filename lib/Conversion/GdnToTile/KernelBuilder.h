@@ -89,6 +89,12 @@ public:
   Value loadF32(const Access &from, Shape2 shape);
   void store(Value fragment, const Access &to, bool streaming = false);
   Value mma(Value a, Value b, Value acc, bool transposeB);
+  /// A fragment of f32 as the sum of `parts` fragments of `type`, each what the
+  /// ones before have left.
+  SmallVector<Value> split(Value fragment, Type type, int64_t parts);
+  /// a b + acc of operands in one or two parts; the product of two second parts
+  /// is left out.
+  Value product(ValueRange a, ValueRange b, Value acc, bool transposeB);
   /// a b^T + acc in one warp, of operands in two bfloat16 parts.
   Value warpMma(Value a, Value b, Value acc);
   Value sum(Value fragment, Shape2 shape);

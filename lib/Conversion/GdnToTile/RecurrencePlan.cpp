@@ -32,7 +32,7 @@ Value mlir::gdn::flattenBatchAndTime(ImplicitLocOpBuilder &b, Value value) {
 static LogicalResult verifyTileForm(RecurrenceOp op) {
   if (!op.isBufferized())
     return op.emitOpError("has no tile form on tensors; bufferize first");
-  if (!op.getSchedule())
+  if (!op.isScheduled())
     return op.emitOpError("has no schedule; run gdn-select-schedule first");
   for (Value operand : op->getOperands()) {
     bool isRead = llvm::is_contained(op.getDpsInputs(), operand) &&
@@ -75,6 +75,9 @@ FailureOr<RecurrencePlan> mlir::gdn::planRecurrence(RecurrenceOp op) {
   plan.valueSize = op.getValueSize();
   plan.keyPad = llvm::alignTo(plan.keySize, 16);
   plan.type = op.getQType().getElementType();
+  plan.outType = cast<ShapedType>(op.getOut().getType()).getElementType();
+  plan.isHigh = schedule.isHigh() && !plan.type.isF32();
+  plan.parts = plan.isHigh ? 2 : 1;
   plan.inverseParts = plan.type.isF32() ? 1 : 2;
 
   ImplicitLocOpBuilder b(op.getLoc(), op);
@@ -97,6 +100,14 @@ FailureOr<RecurrencePlan> mlir::gdn::planRecurrence(RecurrenceOp op) {
   plan.updatesState = static_cast<bool>(op.getState());
   plan.every = op.getCheckpointDistance();
   return plan;
+}
+
+SmallVector<Value> mlir::gdn::partOf(KernelBuilder &k, Value slot, Value head,
+                                     int64_t part, int64_t parts) {
+  SmallVector<Value> indices{slot, head};
+  if (parts > 1)
+    indices.push_back(k.index(part));
+  return indices;
 }
 
 // L, as the schedule's description has it. Conditions are 0 or 1: the manifest
@@ -157,19 +168,24 @@ void mlir::gdn::allocateWorkspaces(RecurrencePlan &plan) {
     return memref::AllocOp::create(b, MemRefType::get(shape, type),
                                    ValueRange{plan.slots});
   };
+  auto allocateParts = [&](int64_t rows, int64_t cols) -> Value {
+    if (plan.parts == 1)
+      return allocate({rows, cols}, plan.type);
+    return allocate({plan.parts, rows, cols}, plan.type);
+  };
   int64_t c = plan.chunk;
-  plan.scores = allocate({c, c}, plan.type);
+  plan.scores = allocateParts(c, c);
   if (plan.isDelta)
     plan.inverse = allocate({plan.inverseParts, c, c}, plan.type);
   if (plan.gateKind == GateKind::Head)
     plan.gates = allocate({kGateRows * c}, b.getF32Type());
   if (plan.gateKind == GateKind::Channel) {
-    plan.decayedQ = allocate({c, plan.keySize}, plan.type);
-    plan.restK = allocate({c, plan.keySize}, plan.type);
+    plan.decayedQ = allocateParts(c, plan.keySize);
+    plan.restK = allocateParts(c, plan.keySize);
     plan.decay = allocate({plan.keySize}, b.getF32Type());
   }
   if (plan.isDelta && (plan.gateKind == GateKind::Channel || plan.hasErase))
-    plan.decayedK = allocate({c, plan.keySize}, plan.type);
+    plan.decayedK = allocateParts(c, plan.keySize);
   if (plan.segments == 0)
     return;
   plan.chunksOfSegment = countChunksOfSegment(plan, b);

@@ -44,11 +44,17 @@ struct RecurrencePlan {
   bool isDelta, hasErase, isKFirst;
   int64_t chunk, valueBlock, stages, segments, segmentChunks, warps;
   bool streaming;
+  /// Operands of products of 16-bit inputs are pairs of 16-bit parts.
+  bool isHigh;
   int64_t keyHeads, valueHeads, group;
   /// Key and value channels; keyPad is the former rounded up to 16.
   int64_t keySize, valueSize, keyPad;
   /// Element type of q, k, v and of everything that is staged for products.
   Type type;
+  /// Element type of o.
+  Type outType;
+  /// Parts of what is rounded for products.
+  int64_t parts;
   /// Parts in which the matrix T is staged: two 16-bit parts, one of f32. One
   /// 16-bit part loses the inverse for beta up to 2.
   int64_t inverseParts;
@@ -64,12 +70,13 @@ struct RecurrencePlan {
   Value q, k, v, gate, beta, erase, write, offsets, entries, out, state,
       checkpoints;
   Value length, sequences;
-  /// [slots, Hv, parts, C, C]: T; [slots, Hv, C, C]: P; [slots, Hv, rows * C]:
-  /// what the gates of the tokens do, as `GateRow` says.
+  /// [slots, Hv, parts, C, C]: T; [slots, Hv, C, C]: P, with `parts` as T where
+  /// there are two; [slots, Hv, rows * C]: what the gates of the tokens do, as
+  /// `GateRow` says.
   Value inverse, scores, gates;
   /// With a gate per channel: q and k times their decay since the chunk's start
-  /// and k times the decay to its end [slots, Hv, C, K], the chunk's decay
-  /// [slots, Hv, K]. The second also holds erase times k.
+  /// and k times the decay to its end [slots, Hv, C, K], with `parts` as P; the
+  /// chunk's decay [slots, Hv, K]. The second also holds erase times k.
   Value decayedQ, decayedK, restK, decay;
   /// Number of slots.
   Value slots;
@@ -96,6 +103,11 @@ struct RecurrencePlan {
     return (valueSize + valueBlock - 1) / valueBlock;
   }
 };
+
+/// Where part number `part` of a slot and head is in a workspace of `parts`
+/// parts; one part has no dimension of its own.
+SmallVector<Value> partOf(KernelBuilder &k, Value slot, Value head,
+                          int64_t part, int64_t parts);
 
 /// Takes the op that fills the state in front of the recurrence away, and says
 /// what it was. Nothing happens where the state might be used in between.

@@ -70,24 +70,29 @@ void StateScan::addArguments() {
 }
 
 void StateScan::allocateTiles() {
+  auto tiles = [&](int64_t parts, int64_t cols) {
+    SmallVector<Value> result;
+    for (int64_t part = 0; part < parts; ++part)
+      result.push_back(k.tile({c, cols}, plan.type));
+    return result;
+  };
   if (hasOutput)
-    qTile = k.tile({c, kp}, plan.type);
-  restTile = k.tile({c, kp}, plan.type);
+    qTiles = tiles(decayedQ ? plan.parts : 1, kp);
+  restTiles = tiles(restK ? plan.parts : 1, kp);
   // Without decayed copies one tile of k serves both products.
-  kTile = decayedK ? k.tile({c, kp}, plan.type) : restTile;
+  kTiles = decayedK ? tiles(plan.parts, kp) : restTiles;
   vTile = k.tile({c, vb}, plan.type);
   if (write)
     writeTile =
         k.tile({c, vb}, cast<MemRefType>(write.getType()).getElementType());
   if (hasOutput)
-    scoreTile = k.tile({c, c}, plan.type);
+    scoreTiles = tiles(plan.parts, c);
   if (inverse)
-    for (int64_t part = 0; part < plan.inverseParts; ++part)
-      inverseTiles.push_back(k.tile({c, c}, plan.type));
+    inverseTiles = tiles(plan.inverseParts, c);
   if (gates)
     gateTile = k.tile({kGateRows * c}, k.getF32Type());
   if (hasOutput)
-    outTile = k.tile({c, vb}, plan.type);
+    outTile = k.tile({c, vb}, plan.outType);
 }
 
 void StateScan::copyTiles() {
@@ -96,15 +101,28 @@ void StateScan::copyTiles() {
   auto fromInput = [&](Value memref) -> Access {
     return {memref, {row, keyHead, zero}, {0, 2}, {rows, keySize}};
   };
-  auto fromCopy = [&](Value memref) -> Access {
-    return {memref, {slot, head, zero, zero}, {2, 3}, {k.index(c), keySize}};
-  };
   auto fromValues = [&](Value memref) -> Access {
     return {memref, {row, head, firstValue}, {0, 2}, {rows, valuesLeft}};
   };
+  auto copyParts = [&](Value memref, ArrayRef<Value> tiles,
+                       ArrayRef<Value> valid) {
+    for (auto [part, tile] : llvm::enumerate(tiles)) {
+      SmallVector<Value> indices = partOf(k, slot, head, part, tiles.size());
+      int64_t rank = indices.size();
+      indices.append({zero, zero});
+      k.copyIn({memref, indices, {rank, rank + 1}, SmallVector<Value>(valid)},
+               tile);
+    }
+  };
+  auto copyKeys = [&](Value copies, Value input, ArrayRef<Value> tiles) {
+    if (copies)
+      copyParts(copies, tiles, {k.index(c), keySize});
+    else
+      k.copyIn(fromInput(input), tiles.front());
+  };
   if (decayedK)
-    k.copyIn(fromCopy(decayedK), kTile);
-  k.copyIn(restK ? fromCopy(restK) : fromInput(key), restTile);
+    copyKeys(decayedK, Value(), kTiles);
+  copyKeys(restK, key, restTiles);
   k.copyIn(fromValues(v), vTile);
   if (write)
     k.copyIn(fromValues(write), writeTile);
@@ -115,39 +133,36 @@ void StateScan::copyTiles() {
     k.copyIn({gates, {slot, head, zero}, {2}, {}}, gateTile);
   if (!hasOutput)
     return;
-  k.copyIn(decayedQ ? fromCopy(decayedQ) : fromInput(q), qTile);
-  k.copyIn({scores, {slot, head, zero, zero}, {2, 3}, {}}, scoreTile);
+  copyKeys(decayedQ, q, qTiles);
+  copyParts(scores, scoreTiles, {});
 }
 
 // U^T of the chunk; grown = exp(G), if there are gates.
-Value StateScan::newValues(Value stateOperand, Value grown) {
+Value StateScan::newValues(ValueRange stateParts, Value grown) {
   Value values = k.loadF32(transposed(k, vTile), {vb, c});
   if (write)
     values = k.fmul(values, k.loadF32(transposed(k, writeTile), {vb, c}));
   if (!plan.isDelta)
     return values;
-  Value read = k.mma(stateOperand, kTile, Value(), /*transposeB=*/true);
+  Value read = k.product(stateParts, kTiles, Value(), /*transposeB=*/true);
   if (grown)
     read = k.fmul(read, grown);
-  Value error = k.convert(k.fsub(values, read), plan.type);
-  Value result;
-  for (Value part : inverseTiles)
-    result = k.mma(error, part, result, /*transposeB=*/true);
-  return result;
+  return k.product(split(k.fsub(values, read)), inverseTiles, Value(),
+                   /*transposeB=*/true);
 }
 
 // S Q^T, scaled.
-Value StateScan::readState(Value stateOperand, Value scaled) {
-  Value o = k.mma(stateOperand, qTile, Value(), /*transposeB=*/true);
+Value StateScan::readState(ValueRange stateParts, Value scaled) {
+  Value o = k.product(stateParts, qTiles, Value(), /*transposeB=*/true);
   // Copies of q with a gate per channel hold the scale already.
   if (decayedQ)
     return o;
   return k.fmul(o, gates ? scaled : k.constant(plan.op.getScaleValue()));
 }
 
-void StateScan::writeOutput(Value output, Value updates) {
-  output = k.mma(updates, scoreTile, output, /*transposeB=*/true);
-  k.store(k.convert(output, plan.type), transposed(k, outTile));
+void StateScan::writeOutput(Value output, ValueRange updates) {
+  output = k.product(updates, scoreTiles, output, /*transposeB=*/true);
+  k.store(k.convert(output, plan.outType), transposed(k, outTile));
   k.copyOut(outTile,
             {out, {row, head, firstValue}, {0, 2}, {rows, valuesLeft}});
 }
@@ -168,11 +183,11 @@ Value StateScan::buildChunk(Value stateValue) {
     last = memref::LoadOp::create(k, gateTile,
                                   ValueRange{k.index(kGrown * c + c - 1)});
   }
-  Value operand = k.convert(stateValue, plan.type);
+  SmallVector<Value> operand = split(stateValue);
   Value updates = newValues(operand, grown);
   Value o = hasOutput ? readState(operand, scaled) : Value();
   // The state first: the next chunk waits for it.
-  Value local = k.convert(updates, plan.type);
+  SmallVector<Value> local = split(updates);
   if (gates) {
     updates = k.fmul(updates, rest);
     stateValue = k.fmul(stateValue, last);
@@ -182,8 +197,8 @@ Value StateScan::buildChunk(Value stateValue) {
         k.fmul(stateValue,
                k.load({decay, {slot, head, zero}, {2}, {k.index(plan.keySize)}},
                       {1, kp}));
-  Value next = k.mma(k.convert(updates, plan.type), restTile, stateValue,
-                     /*transposeB=*/false);
+  Value next = k.product(gates ? split(updates) : local, restTiles, stateValue,
+                         /*transposeB=*/false);
   if (hasOutput)
     writeOutput(o, local);
   return next;
@@ -196,7 +211,7 @@ void StateScan::storeZeros(const Sequence &sequence, Value chunks) {
   OpBuilder::InsertionGuard guard(k);
   k.setInsertionPointToStart(loop.getBody());
   Value start = k.mul(loop.getInductionVar(), k.index(c));
-  Value zeros = k.convert(k.broadcast(k.constant(0.0), {vb, c}), plan.type);
+  Value zeros = k.convert(k.broadcast(k.constant(0.0), {vb, c}), plan.outType);
   k.store(zeros, {out,
                   {k.add(sequence.firstRow, start), head, firstValue},
                   {2, 0},

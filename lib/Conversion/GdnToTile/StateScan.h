@@ -52,9 +52,12 @@ protected:
 private:
   void copyTiles();
   Value buildChunk(Value state);
-  Value newValues(Value stateOperand, Value grown);
-  Value readState(Value stateOperand, Value scaled);
-  void writeOutput(Value output, Value updates);
+  Value newValues(ValueRange stateParts, Value grown);
+  Value readState(ValueRange stateParts, Value scaled);
+  void writeOutput(Value output, ValueRange updates);
+  SmallVector<Value> split(Value fragment) {
+    return k.split(fragment, plan.type, plan.parts);
+  }
   void keepState(Value value, const Segment &segment, Value start);
   void storeZeros(const Sequence &sequence, Value chunks);
 
@@ -62,9 +65,9 @@ private:
   Value q, key, v, write, inverse, scores, gates, decayedQ, decayedK, restK,
       decay, out, entries, start, checkpoints;
   StateEntry entry;
-  // Shared tiles.
-  Value qTile, kTile, restTile, vTile, writeTile, scoreTile, gateTile, outTile;
-  SmallVector<Value> inverseTiles;
+  // Shared tiles; in parts what is rounded.
+  Value vTile, writeTile, gateTile, outTile;
+  SmallVector<Value> qTiles, kTiles, restTiles, scoreTiles, inverseTiles;
   // The chunk.
   Value slot, row, rows;
 };

@@ -136,7 +136,7 @@ void StepKernel::storeZeros(const Sequence &sequence) {
   k.setInsertionPointToStart(loop.getBody());
   Value row = k.add(sequence.firstRow, loop.getInductionVar());
   Value zeros =
-      k.convert(k.broadcast(k.constant(0.0), valueShape()), plan.type);
+      k.convert(k.broadcast(k.constant(0.0), valueShape()), plan.outType);
   k.store(zeros, valueAccess(out, row));
 }
 

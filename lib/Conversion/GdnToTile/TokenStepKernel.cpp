@@ -198,7 +198,7 @@ Value TokenStepKernel::buildToken(Value stateValue, const Token &token) {
   Value inner = k.sum(k.fmul(keys, queries), {1, 1});
   Value o = k.fadd(readWith(readQueries), k.fmul(update, inner));
   o = k.fmul(o, k.constant(plan.op.getScaleValue()));
-  k.store(k.convert(o, plan.type), valueAccess(out, token.row));
+  k.store(k.convert(o, plan.outType), valueAccess(out, token.row));
   if (decay)
     stateValue = k.fmul(stateValue, decay);
   return k.fadd(stateValue, k.fmul(update, keys));

@@ -223,8 +223,9 @@ void WarpPrepareKernel::writeRow(int64_t i) {
     }
   }
   if (scoreRow)
-    scoreRow->copyOut(
-        i, scores, [&](int64_t) -> SmallVector<Value> { return {slot, head}; });
+    scoreRow->copyOut(i, scores, [&](int64_t part) {
+      return partOf(k, slot, head, part, plan.parts);
+    });
   if (inverseRow)
     inverseRow->copyOut(i, inverse, [&](int64_t part) -> SmallVector<Value> {
       return {slot, head, k.index(part)};
@@ -244,7 +245,7 @@ void WarpPrepareKernel::buildHead(Value item, bool makesInverse,
     inverseRow.emplace(k, c, plan.type, plan.inverseParts);
   }
   if (makesScores)
-    scoreRow.emplace(k, c, plan.type, /*parts=*/1);
+    scoreRow.emplace(k, c, plan.type, plan.parts);
   for (int64_t i = 0; i < blocks; ++i) {
     if (makesInverse)
       result->substitute(i);

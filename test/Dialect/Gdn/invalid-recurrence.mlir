@@ -139,7 +139,7 @@ func.func @f(%q: tensor<1x5x2x8xf32>, %k: tensor<1x5x2x8xbf16>, %v: tensor<1x5x4
 // -----
 
 func.func @f(%q: tensor<1x5x2x8xf32>, %k: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x6xf32>, %o: tensor<1x5x4x6xf16>, %s: tensor<1x4x6x8xf32>) {
-  // expected-error @+1 {{expects the elements of 'out' ('f16') to be those of 'q' ('f32')}}
+  // expected-error @+1 {{expects the elements of 'out' ('f16') to be f32 or those of 'q' ('f32')}}
   %0:2 = gdn.recurrence ins(%q, %k, %v : tensor<1x5x2x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x4x6xf32>) outs(%o, %s : tensor<1x5x4x6xf16>, tensor<1x4x6x8xf32>) -> tensor<1x5x4x6xf16>, tensor<1x4x6x8xf32>
   return
 }

@@ -180,6 +180,14 @@ func.func @f(%q: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x6xf32>, %s: tensor<1x4x6x
 
 // -----
 
+func.func @schedule_auto(%q: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x6xf32>, %s: tensor<1x4x6x8xf32>) -> tensor<1x5x4x6xf32> {
+  // expected-error @+1 {{schedule: with phases = auto only precision can be asked for; the other fields need phases}}
+  %0:2 = gdn.recurrence ins(%q, %q, %v : tensor<1x5x2x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x4x6xf32>) outs(%v, %s : tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>) {schedule = #gdn.schedule<chunk = 64, precision = high>} -> tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>
+  return %0#0 : tensor<1x5x4x6xf32>
+}
+
+// -----
+
 // gdn.cumsum
 
 func.func @f(%x: tensor<8xbf16>, %y: tensor<8xbf16>) {

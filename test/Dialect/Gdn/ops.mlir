@@ -115,3 +115,21 @@ func.func @segmented(%q: memref<1x9x1x16xf32>, %o: memref<1x9x1x16xf32>, %s: mem
       {schedule = #gdn.schedule<phases = segmented, chunk = 16, value_block = 32, stages = 3, segments = 8, segment_chunks = 4>}
   return
 }
+
+// Precision alone leaves the rest to gdn-select-schedule; o of float32 beside 16-bit inputs.
+
+// CHECK-LABEL: func @high
+// CHECK: outs(%{{.*}}, %{{.*}} : memref<1x9x1x16xf32>, memref<1x1x16x16xf32>)
+// CHECK-SAME: schedule = #gdn.schedule<precision = high>
+// CHECK: schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 16, precision = high>
+// CHECK: schedule = #gdn.schedule<>
+func.func @high(%q: memref<1x9x1x16xbf16>, %o: memref<1x9x1x16xf32>, %s: memref<1x1x16x16xf32>) {
+  gdn.recurrence ins(%q, %q, %q : memref<1x9x1x16xbf16>, memref<1x9x1x16xbf16>, memref<1x9x1x16xbf16>)
+      outs(%o, %s : memref<1x9x1x16xf32>, memref<1x1x16x16xf32>) {schedule = #gdn.schedule<precision = high>}
+  gdn.recurrence ins(%q, %q, %q : memref<1x9x1x16xbf16>, memref<1x9x1x16xbf16>, memref<1x9x1x16xbf16>)
+      outs(%o, %s : memref<1x9x1x16xf32>, memref<1x1x16x16xf32>)
+      {schedule = #gdn.schedule<precision = high, phases = split, chunk = 16, value_block = 16>}
+  gdn.recurrence ins(%q, %q, %q : memref<1x9x1x16xbf16>, memref<1x9x1x16xbf16>, memref<1x9x1x16xbf16>)
+      outs(%o, %s : memref<1x9x1x16xf32>, memref<1x1x16x16xf32>) {schedule = #gdn.schedule<precision = default>}
+  return
+}

@@ -2,7 +2,10 @@
 // RUN: gdn-opt %s -pass-pipeline="builtin.module(func.func(gdn-select-schedule{target=sm_90a}))" | FileCheck %s --check-prefix=SM90
 // RUN: gdn-opt %s -pass-pipeline="builtin.module(func.func(gdn-select-schedule{target=sm_89}))" | FileCheck %s --check-prefix=SM89
 // RUN: not gdn-opt %s -pass-pipeline="builtin.module(func.func(gdn-select-schedule{target=sm_70}))" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: gdn-opt %s -pass-pipeline="builtin.module(func.func(gdn-select-schedule{target=sm_90a precision=high}))" | FileCheck %s --check-prefix=HIGH
+// RUN: not gdn-opt %s -pass-pipeline="builtin.module(func.func(gdn-select-schedule{precision=low}))" 2>&1 | FileCheck %s --check-prefix=LOW
 
+// LOW: unknown precision 'low'; it is default or high
 // UNKNOWN: unknown target 'sm_70'; the targets are cpu, sm_80, sm_86, sm_89, sm_90a, sm_100, sm_120
 
 // One head leaves most of a GPU idle: long sequences are cut into segments.
@@ -66,6 +69,8 @@ func.func @large_head(%q: tensor<1x?x1x256xbf16>, %s: tensor<1x1x256x256xf32>) -
 
 // A schedule written by hand stays.
 
+// HIGH-LABEL: func @by_hand
+// HIGH: schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 16>
 // SM90-LABEL: func @by_hand
 // SM90: schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 16>
 func.func @by_hand(%q: tensor<1x?x1x16xbf16>, %s: tensor<1x1x16x16xf32>) -> tensor<1x?x1x16xbf16> {
@@ -191,4 +196,36 @@ func.func @verify_normalised(%q: tensor<?x4x1x128xbf16>, %e: tensor<?x4x1x128xbf
   %0:2 = gdn.recurrence ins(%q, %k, %q : tensor<?x4x1x128xbf16>, tensor<?x4x1x128xbf16>, tensor<?x4x1x128xbf16>)
       outs(%q, %s : tensor<?x4x1x128xbf16>, tensor<?x1x128x128xf32>) -> tensor<?x4x1x128xbf16>, tensor<?x1x128x128xf32>
   return %0#0 : tensor<?x4x1x128xbf16>
+}
+
+// High precision is asked for by the op or by the option: chunks of half the length.
+
+// CPU-LABEL: func @high
+// CPU: schedule = #gdn.schedule<phases = fused, chunk = 32, value_block = 128, precision = high>
+// SM90-LABEL: func @high
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 3, precision = high>
+// SM89-LABEL: func @high
+// SM89: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 2, precision = high>
+// HIGH-LABEL: func @high
+// HIGH: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 3, precision = high>
+func.func @high(%q: tensor<1x8192x2x128xbf16>, %v: tensor<1x8192x2x128xbf16>, %b: tensor<1x8192x2xf32>, %o: tensor<1x8192x2x128xf32>, %s: tensor<1x2x128x128xf32>)
+    -> tensor<1x8192x2x128xf32> {
+  %0:2 = gdn.recurrence ins(%q, %q, %v : tensor<1x8192x2x128xbf16>, tensor<1x8192x2x128xbf16>, tensor<1x8192x2x128xbf16>)
+      beta(%b : tensor<1x8192x2xf32>) outs(%o, %s : tensor<1x8192x2x128xf32>, tensor<1x2x128x128xf32>)
+      {schedule = #gdn.schedule<precision = high>} -> tensor<1x8192x2x128xf32>, tensor<1x2x128x128xf32>
+  return %0#0 : tensor<1x8192x2x128xf32>
+}
+
+// Decayed copies of q and k.
+
+// SM90-LABEL: func @channels
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>
+// HIGH-LABEL: func @channels
+// HIGH: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 3, precision = high>
+func.func @channels(%q: tensor<1x8192x2x128xbf16>, %g: tensor<1x8192x2x128xf32>, %b: tensor<1x8192x2xf32>, %s: tensor<1x2x128x128xf32>)
+    -> tensor<1x8192x2x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x8192x2x128xbf16>, tensor<1x8192x2x128xbf16>, tensor<1x8192x2x128xbf16>)
+      gate(%g : tensor<1x8192x2x128xf32>) beta(%b : tensor<1x8192x2xf32>) outs(%q, %s : tensor<1x8192x2x128xbf16>, tensor<1x2x128x128xf32>)
+      -> tensor<1x8192x2x128xbf16>, tensor<1x2x128x128xf32>
+  return %0#0 : tensor<1x8192x2x128xbf16>
 }

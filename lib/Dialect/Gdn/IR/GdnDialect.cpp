@@ -42,7 +42,15 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    Phases phases, int64_t chunk,
                                    int64_t valueBlock, int64_t stages,
                                    int64_t segments, int64_t segmentChunks,
-                                   int64_t warps, bool streaming) {
+                                   int64_t warps, bool streaming,
+                                   Precision precision) {
+  if (phases == Phases::Auto) {
+    if (chunk == 0 && valueBlock == 0 && stages == 1 && segments == 0 &&
+        segmentChunks == 1 && warps == 1 && !streaming)
+      return success();
+    return emitError() << "schedule: with phases = auto only precision can be "
+                          "asked for; the other fields need phases";
+  }
   bool isStepChunk = chunk == 8 && phases == Phases::Step;
   if (chunk != 16 && chunk != 32 && chunk != 64 && !isStepChunk)
     return emitError() << "schedule: chunk must be 16, 32 or 64, but is "

@@ -43,11 +43,10 @@ static LogicalResult verifyHeads(RecurrenceOp op) {
   if (failed(verifySameShape(op, "k", op.getK(), "q", op.getQ())) ||
       failed(verifySameShape(op, "out", op.getOut(), "v", op.getV())))
     return failure();
-  for (auto [name, value] : {std::pair<StringRef, Value>{"k", op.getK()},
-                             {"v", op.getV()},
-                             {"out", op.getOut()}})
-    if (failed(verifyElementType(op, name, value, "q", op.getQ())))
-      return failure();
+  if (failed(verifyElementType(op, "k", op.getK(), "q", op.getQ())) ||
+      failed(verifyElementType(op, "v", op.getV(), "q", op.getQ())) ||
+      failed(verifyF32Or(op, "out", op.getOut(), "q", op.getQ())))
+    return failure();
   if (op.getNumValueHeads() % op.getNumKeyHeads() != 0)
     return op.emitOpError()
            << "expects the number of value heads (" << op.getNumValueHeads()

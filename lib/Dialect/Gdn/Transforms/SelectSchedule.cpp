@@ -41,15 +41,18 @@ struct SplitFootprint {
   int64_t prepare, scan;
 
   SplitFootprint(RecurrenceOp op, int64_t chunk, int64_t valueBlock,
-                 int64_t stages, bool hasRoles) {
+                 int64_t stages, bool hasRoles, bool isHigh) {
     int64_t keys = llvm::alignTo(op.getKeySize(), 16);
     int64_t bytes = op.getQType().getElementType().getIntOrFloatBitWidth() / 8;
+    int64_t outBytes =
+        cast<ShapedType>(op.getOut().getType()).getElementTypeBitWidth() / 8;
     bool channelGate = op.hasChannelGate();
     bool copiesOfK = channelGate || op.getErase();
     int64_t keyTile = chunk * keys * bytes;
     int64_t valueTile = chunk * valueBlock * bytes;
     int64_t square = chunk * chunk * bytes;
-    int64_t parts = op.isDelta() ? (bytes == 2 ? 2 : 1) : 0;
+    int64_t parts = isHigh ? 2 : 1;
+    int64_t inverseParts = op.isDelta() ? (bytes == 2 ? 2 : 1) : 0;
 
     prepare = 2 * keyTile + square;
     if (op.isDelta() || channelGate)
@@ -59,12 +62,16 @@ struct SplitFootprint {
     for (bool floatTile : {channelGate, static_cast<bool>(op.getErase())})
       prepare += floatTile ? 4 * chunk * keys : 4 * chunk;
 
-    int64_t staged = keyTile * (op.isDelta() && copiesOfK ? 3 : 2) + valueTile +
-                     (1 + parts) * square + 4 * chunk;
+    // Copies of q and of k, of which two with the delta rule, are rounded.
+    int64_t keyTiles = channelGate ? (op.isDelta() ? 3 : 2) * parts
+                       : copiesOfK ? 2 + parts
+                                   : 2;
+    int64_t staged = keyTile * keyTiles + valueTile +
+                     (parts + inverseParts) * square + 4 * chunk;
     if (op.getWrite())
       staged += chunk * valueBlock * 4;
     // A role of its own stores one tile while the next is filled.
-    scan = stages * staged + (hasRoles ? 2 : 1) * valueTile;
+    scan = stages * staged + (hasRoles ? 2 : 1) * chunk * valueBlock * outBytes;
   }
 
   // Tiles start at multiples of 1024 bytes: room for that of every tile.
@@ -104,16 +111,16 @@ bool makesInputs(RecurrenceOp op) {
 }
 
 ScheduleAttr getStep(MLIRContext *context, int64_t chunk, int64_t rows,
-                     int64_t warps, bool streaming) {
+                     int64_t warps, bool streaming, Precision precision) {
   return ScheduleAttr::get(context, Phases::Step, chunk, rows, /*stages=*/1,
                            /*segments=*/0, /*segment_chunks=*/1, warps,
-                           streaming);
+                           streaming, precision);
 }
 
 /// Measured on an H200 at K = V = 128. A few states are a matter of latency:
 /// more warps with fewer loads each, and no room in the caches. Many, or a
 /// number that is not known, are streamed best by blocks of one warp.
-ScheduleAttr selectStepSchedule(RecurrenceOp op) {
+ScheduleAttr selectStepSchedule(RecurrenceOp op, Precision precision) {
   MLIRContext *context = op.getContext();
   bool isF32 = op.getStateType().getElementType().isF32();
   int64_t sequences = op.getNumSequences();
@@ -124,11 +131,12 @@ ScheduleAttr selectStepSchedule(RecurrenceOp op) {
                  sequences * op.getNumValueHeads() <= kFewStates / 8;
     bool isWide = isF32 && !isOne && op.getValueSize() >= 32;
     int64_t rows = isWide && !makesInputs(op) ? 32 : 16;
-    return getStep(context, 8, rows, 1, false);
+    return getStep(context, 8, rows, 1, false, precision);
   }
   if (isSmall && !op.isKFirst() && hasFewTokens(op))
-    return getStep(context, 16, isF32 ? kStepRows : 2 * kStepRows, 4, true);
-  return getStep(context, 16, kStepRows, 1, false);
+    return getStep(context, 16, isF32 ? kStepRows : 2 * kStepRows, 4, true,
+                   precision);
+  return getStep(context, 16, kStepRows, 1, false, precision);
 }
 
 /// Segments that all sequences together may be cut into: as many as give each
@@ -154,19 +162,26 @@ int64_t selectSegments(RecurrenceOp op, const GpuTarget &target,
 }
 
 FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
-                                          const GpuTarget &target) {
+                                          const GpuTarget &target,
+                                          Precision precision) {
   MLIRContext *context = op.getContext();
   if ((hasFewTokens(op) && !op.getOffsets()) || hasOddCheckpoints(op))
-    return selectStepSchedule(op);
+    return selectStepSchedule(op, precision);
 
   int64_t valueBlock =
       std::min<int64_t>(64, llvm::alignTo(op.getValueSize(), 16));
   int64_t longest = op.getKeySize() > kMaxKeysOfLongChunk ? 32 : 64;
+  // The second parts of the state and of a chunk's values take registers.
+  bool isHigh = precision == Precision::High &&
+                op.getQType().getElementTypeBitWidth() == 16;
+  if (isHigh)
+    longest /= 2;
   // Products of whole warpgroups, beside which warps of their own copy.
   bool hasRoles = target.hasWarpgroupMma() && valueBlock == 64 &&
                   op.getQType().getElementTypeBitWidth() == 16;
   auto fits = [&](int64_t chunk, int64_t stages) {
-    return SplitFootprint(op, chunk, valueBlock, stages, hasRoles).fits(target);
+    return SplitFootprint(op, chunk, valueBlock, stages, hasRoles, isHigh)
+        .fits(target);
   };
   // Copies that overlap the products are worth more than a longer chunk, and
   // that more than copies two chunks ahead, which pay only where warps of their
@@ -180,11 +195,11 @@ FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
         if (segments)
           return ScheduleAttr::get(context, Phases::Segmented, chunk,
                                    valueBlock, deep, segments, kSegmentChunks,
-                                   /*warps=*/1, /*streaming=*/false);
+                                   /*warps=*/1, /*streaming=*/false, precision);
         return ScheduleAttr::get(context, Phases::Split, chunk, valueBlock,
-                                 deep);
+                                 deep, precision);
       }
-  SplitFootprint least(op, 16, valueBlock, 1, hasRoles);
+  SplitFootprint least(op, 16, valueBlock, 1, hasRoles, isHigh);
   op.emitOpError("does not fit the shared memory of ")
       << target.name << ": chunks of 16 tokens with K = " << op.getKeySize()
       << " need " << std::max(least.prepare, least.scan)
@@ -192,21 +207,23 @@ FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
   return failure();
 }
 
-ScheduleAttr selectCpuSchedule(RecurrenceOp op) {
+ScheduleAttr selectCpuSchedule(RecurrenceOp op, Precision precision) {
   MLIRContext *context = op.getContext();
   int64_t tokens = op.getQType().getDimSize(1);
   // On one core the parts of a chunk that all value blocks share are computed
   // once when the block is large.
   int64_t valueBlock = std::min(op.getValueSize(), kMaxCpuValueBlock);
   if (hasFewTokens(op) || hasOddCheckpoints(op))
-    return ScheduleAttr::get(context, Phases::Step, 16, valueBlock, 1);
+    return ScheduleAttr::get(context, Phases::Step, 16, valueBlock, 1,
+                             precision);
   // A longer chunk costs more work per token, a shorter one passes over the
   // state more often. Short sequences would only compute padding.
   int64_t chunk = op.getCheckpointDistance() % 32 == 0 ? 32 : 16;
   if (!ShapedType::isDynamic(tokens))
     while (chunk > 16 && chunk >= 2 * tokens)
       chunk /= 2;
-  return ScheduleAttr::get(context, Phases::Fused, chunk, valueBlock, 1);
+  return ScheduleAttr::get(context, Phases::Fused, chunk, valueBlock, 1,
+                           precision);
 }
 
 struct SelectSchedulePass
@@ -215,6 +232,11 @@ struct SelectSchedulePass
 
   LogicalResult initialize(MLIRContext *context) override {
     gpuTarget = lookUpGpuTarget(target);
+    least = symbolizePrecision(precision);
+    if (!least)
+      return emitError(UnknownLoc::get(context))
+             << "unknown precision '" << precision
+             << "'; it is default or high";
     if (gpuTarget || target == "cpu")
       return success();
     return emitError(UnknownLoc::get(context))
@@ -224,11 +246,12 @@ struct SelectSchedulePass
 
   void runOnOperation() override {
     WalkResult result = getOperation()->walk([&](RecurrenceOp op) {
-      if (op.getSchedule())
+      if (op.isScheduled())
         return WalkResult::advance();
+      Precision asked = op.isHighPrecision() ? Precision::High : *least;
       FailureOr<ScheduleAttr> schedule =
-          gpuTarget ? selectGpuSchedule(op, *gpuTarget)
-                    : FailureOr<ScheduleAttr>(selectCpuSchedule(op));
+          gpuTarget ? selectGpuSchedule(op, *gpuTarget, asked)
+                    : FailureOr<ScheduleAttr>(selectCpuSchedule(op, asked));
       if (failed(schedule))
         return WalkResult::interrupt();
       op.setScheduleAttr(*schedule);
@@ -239,6 +262,7 @@ struct SelectSchedulePass
   }
 
   std::optional<GpuTarget> gpuTarget;
+  std::optional<Precision> least;
 };
 
 } // namespace

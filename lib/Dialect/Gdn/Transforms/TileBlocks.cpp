@@ -77,7 +77,7 @@ splitValues(RecurrenceOp op, IRRewriter &rewriter, int64_t split) {
 }
 
 static LogicalResult tile(RecurrenceOp op, IRRewriter &rewriter) {
-  if (!op.getSchedule())
+  if (!op.isScheduled())
     return op.emitOpError("has no schedule; run gdn-select-schedule first");
   if (!op.hasPureTensorSemantics())
     return op.emitOpError("can be tiled on tensors only");

@@ -347,7 +347,7 @@ void ChunkTiler::run() {
 }
 
 static LogicalResult verifyIsBlock(RecurrenceOp op) {
-  if (!op.getSchedule())
+  if (!op.isScheduled())
     return op.emitOpError("has no schedule; run gdn-select-schedule first");
   if (!op.hasPureTensorSemantics())
     return op.emitOpError("can be tiled on tensors only");

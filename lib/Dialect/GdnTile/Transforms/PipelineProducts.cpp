@@ -33,6 +33,8 @@ namespace {
 // Registers of a thread that fragments may take over the back edge; the rest is
 // for those of the products and for addresses.
 constexpr int64_t kMaxCarriedRegisters = 150;
+// The same with the left operands of the products that open an iteration.
+constexpr int64_t kMaxOpeningRegisters = 190;
 
 // Cheaper to compute again than to carry over the back edge.
 bool isCheap(Operation *op) {
@@ -333,7 +335,13 @@ bool ProductPipeliner::plan() {
     return false;
   orderFirst();
   orderSecond();
-  return isLegal();
+  llvm::SmallSetVector<Value, 4> opening;
+  for (Operation *op : first.issue)
+    if (auto product = dyn_cast<MmaOp>(op))
+      opening.insert(product.getA());
+  for (Value value : opening)
+    registers += countRegisters(kernel, value.getType());
+  return registers <= kMaxOpeningRegisters && isLegal();
 }
 
 //===----------------------------------------------------------------------===//

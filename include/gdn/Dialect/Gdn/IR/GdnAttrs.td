@@ -43,8 +43,19 @@ def Gdn_Phases : Gdn_Enum<"Phases", "how a recurrence is cut into kernels", [
   I32EnumAttrCase<"Fused", 0, "fused">,
   I32EnumAttrCase<"Split", 1, "split">,
   I32EnumAttrCase<"Step", 2, "step">,
-  I32EnumAttrCase<"Segmented", 3, "segmented">
+  I32EnumAttrCase<"Segmented", 3, "segmented">,
+  I32EnumAttrCase<"Auto", 4, "auto">
 ]>;
+
+def Gdn_Precision : Gdn_Enum<"Precision", "how operands of products are rounded on the GPU", [
+  I32EnumAttrCase<"Default", 0, "default">,
+  I32EnumAttrCase<"High", 1, "high">
+]>;
+
+// MLIR has default values of parameters for other kinds of enums only.
+class Gdn_DefaultEnumParameter<EnumInfo info, string value> : EnumParameter<info> {
+  let defaultValue = value;
+}
 
 def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
   let mnemonic = "schedule";
@@ -63,6 +74,7 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     | `segment_chunks` | with `segmented`: least number of chunks of a segment, 1 unless given |
     | `warps` | `step` phases token by token: warps of a block, 1 to 16 |
     | `streaming` | `step` phases: the caches need not keep the state; pays while all states together are small |
+    | `precision` | `default` or `high`: see below |
 
     With `segmented` a segment has L chunks, the last of a sequence fewer. L is
     computed when the function is called, so one compiled function cuts a single
@@ -80,24 +92,45 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     over each segment; nothing is truncated. On the CPU (level 1) `segmented` means
     the same as `fused`.
 
+    Products of 16-bit inputs run on 16-bit tensor cores. With `precision = default`
+    what is computed inside of a chunk (the state, the errors W, the new values U, the
+    scores P, with a gate per channel the decayed copies of q and k) is rounded to 16
+    bits where it is an operand; only T has two parts where one would lose it. With
+    `precision = high` each of them is a pair of 16-bit numbers, the second what the
+    first has left, and a product is the sum of two or three: all but the last part by
+    the last. So no operand is rounded by more than 2^-16 (bf16; f16 2^-21 where it does
+    not underflow), and the errors of the final state are those of float32 sums. Of o
+    the rounding to its own type is left, 1.7e-3 of the norm for bf16: ask for an `out`
+    of float32. A scan has twice as many products and fewer stages, scores take twice
+    the memory. The step phases token by token, float32 inputs (three TF32 passes) and
+    the CPU levels compute in about float32 with either.
+
+    With `phases = auto`, the default, only `precision` is asked for and
+    `gdn-select-schedule` chooses the rest: `#gdn.schedule<precision = high>`.
+
     Example: `#gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>`.
   }];
   let parameters = (ins
-    EnumParameter<Gdn_Phases>:$phases,
-    "int64_t":$chunk,
-    "int64_t":$value_block,
+    Gdn_DefaultEnumParameter<Gdn_Phases, "Phases::Auto">:$phases,
+    DefaultValuedParameter<"int64_t", "0">:$chunk,
+    DefaultValuedParameter<"int64_t", "0">:$value_block,
     DefaultValuedParameter<"int64_t", "1">:$stages,
     DefaultValuedParameter<"int64_t", "0">:$segments,
     DefaultValuedParameter<"int64_t", "1">:$segment_chunks,
     DefaultValuedParameter<"int64_t", "1">:$warps,
-    DefaultValuedParameter<"bool", "false">:$streaming);
+    DefaultValuedParameter<"bool", "false">:$streaming,
+    Gdn_DefaultEnumParameter<Gdn_Precision, "Precision::Default">:$precision);
   let builders = [
     AttrBuilder<(ins "::mlir::gdn::Phases":$phases, "int64_t":$chunk,
-                     "int64_t":$valueBlock, "int64_t":$stages), [{
+                     "int64_t":$valueBlock, "int64_t":$stages,
+                     CArg<"::mlir::gdn::Precision", "::mlir::gdn::Precision::Default">:$precision), [{
       return $_get($_ctxt, phases, chunk, valueBlock, stages, /*segments=*/0,
-                   /*segment_chunks=*/1, /*warps=*/1, /*streaming=*/false);
+                   /*segment_chunks=*/1, /*warps=*/1, /*streaming=*/false, precision);
     }]>
   ];
+  let extraClassDeclaration = [{
+    bool isHigh() const { return getPrecision() == ::mlir::gdn::Precision::High; }
+  }];
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

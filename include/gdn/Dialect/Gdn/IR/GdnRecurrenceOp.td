@@ -50,7 +50,7 @@ def Gdn_RecurrenceOp : Gdn_Op<"recurrence", [
     | offsets | [N + 1] | i32 or i64 | cumulative sequence starts (cu_seqlens) of N sequences packed in one row: B = 1, offsets[0] = 0, offsets[N] = T, not decreasing |
     | slots | [N] | i32 or i64 | entry of the state that each sequence has; without it sequence n has entry n |
     | initial | as state | as state | initial state that stays as it is, in place of the destination `state` |
-    | out | [B, T, Hv, V] | as q | destination of o |
+    | out | [B, T, Hv, V] | f32 or as q | destination of o |
     | state | [N, Hv, V, K] or [N, Hv, K, V] (`state_layout`), with slots [S, ...] | f32, bf16 or f16 | initial state in, final state out; N = B without offsets |
     | checkpoints | [B, floor(T / every), Hv, V, K] or [..., K, V] | f32, bf16 or f16 | destination of the states after every `every` tokens |
 
@@ -184,6 +184,12 @@ def Gdn_RecurrenceOp : Gdn_Op<"recurrence", [
     bool hasZeroState();
     /// The factor on q: the attribute, or K^-1/2.
     double getScaleValue();
+    /// True if gdn-select-schedule has nothing to choose.
+    bool isScheduled() {
+      return getSchedule() && getSchedule()->getPhases() != Phases::Auto;
+    }
+    /// True if products of 16-bit inputs take operands in two parts.
+    bool isHighPrecision() { return getSchedule() && getSchedule()->isHigh(); }
   }];
 }
 

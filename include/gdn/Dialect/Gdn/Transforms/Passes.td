@@ -85,9 +85,9 @@ def GdnNormalizePass : InterfacePass<"gdn-normalize", "mlir::FunctionOpInterface
 }
 
 def GdnSelectSchedulePass : InterfacePass<"gdn-select-schedule", "mlir::FunctionOpInterface"> {
-  let summary = "write #gdn.schedule on each recurrence that has none";
+  let summary = "write #gdn.schedule on each recurrence that has none, or none but its precision";
   let description = [{
-    Before: `gdn.recurrence` with or without a schedule. After: each carries one.
+    Before: `gdn.recurrence` with or without a schedule. After: each carries one whose `phases` are not `auto`.
     The only place that decides; every later pass reads the attribute.
 
     | target | phases | chunk | value_block | stages |
@@ -98,11 +98,16 @@ def GdnSelectSchedulePass : InterfacePass<"gdn-select-schedule", "mlir::Function
     | GPU, else | `split` | the largest of 64 (32 where K > 128), 32, 16 that fits | V rounded up to 16, at most 64 | 2, or 1 where no chunk fits with 2 |
 
     A chunk fits when the tiles of the prepare and of the scan kernel fit the
-    target's shared memory per block. It is an error when none does.
+    target's shared memory per block. It is an error when none does. With
+    `precision = high`, by the attribute of an op or for all of them by the option,
+    the longest chunk of 16-bit inputs is half as long: what has two parts takes
+    twice the registers.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"cpu\"",
-           "cpu, sm_80, sm_86, sm_89, sm_90a, sm_100 or sm_120">
+           "cpu, sm_80, sm_86, sm_89, sm_90a, sm_100 or sm_120">,
+    Option<"precision", "precision", "std::string", "\"default\"",
+           "default or high: least precision of the schedules that are written">
   ];
 }
 
