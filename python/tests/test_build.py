@@ -99,7 +99,7 @@ def test_example_is_what_the_builder_writes():
     [
         ({"gate": "row"}, "gate is 'row'"),
         ({"state_layout": "vk"}, "state_layout is 'vk'"),
-        ({"dtype": "f64"}, "q, k, v, o cannot have element type 'f64'"),
+        ({"dtype": "f64"}, "q, k, v cannot have element type 'f64'"),
         ({"gate": "head", "gate_dtype": "i32"}, "gate cannot have element type 'i32'"),
         ({"offsets": "i16"}, "offsets cannot have element type 'i16'"),
         ({"slots": "f32"}, "slots cannot have element type 'f32'"),

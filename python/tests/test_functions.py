@@ -427,3 +427,57 @@ def test_signatures_are_those_of_fla(name):
         if p.name in positional.split() and p.default is not inspect.Parameter.empty:
             expected = DEFAULTS.get(p.name, False if p.name.startswith(flags) else None)
             assert p.default is expected, p
+
+
+# --- precision and the element type of o ------------------------------------------
+
+
+@pytest.mark.parametrize("tokens", (20, 3))
+def test_float32_o_of_16_bit_inputs(tokens):
+    x = Inputs(tokens)
+    arrays = [value.astype(np.float16) for value in (x.q, x.k, x.v)]
+    rounded, _ = gdn.recurrence(*arrays)
+    for options in ({"out_dtype": "float32"}, {"out_dtype": np.float32, "precision": "high"}):
+        o, _ = gdn.recurrence(*arrays, **options)
+        assert o.dtype == np.float32 and not np.array_equal(o, rounded.astype(np.float32))
+        assert np.array_equal(o.astype(np.float16), rounded)
+    given = np.empty(x.v.shape, np.float32)
+    assert gdn.recurrence(*arrays, out=given)[0] is given
+    assert np.array_equal(given, o)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"precision": "exact"}, ValueError, "precision is 'exact'; expected one of default, high"),
+        ({"out_dtype": "float16"}, TypeError, "out_dtype is f16; expected that of v, float32, or float32"),
+        ({"out_dtype": "float64"}, TypeError, "out_dtype is float64"),
+    ],
+)
+def test_refused_precision(options, error, message):
+    x = Inputs(20)
+    with pytest.raises(error, match=message):
+        gdn.recurrence(x.q, x.k, x.v, **options)
+    half = [value.astype(np.float16) for value in (x.q, x.k, x.v)]
+    with pytest.raises(TypeError, match="out has element type float32, but out_dtype is f16"):
+        gdn.recurrence(*half, out=np.empty(x.v.shape, np.float32), out_dtype="f16")
+
+
+def test_precision_is_part_of_the_schedule(monkeypatch):
+    """Of kernels for the GPU; the CPU and float32 inputs have nothing to gain."""
+    from gdn import backend, build
+    from gdn.checks import check_call
+
+    def schedule(T, dtype, **options):
+        q, v = (np.zeros((1, T, 2, 128), dtype) for _ in "qv")
+        call = check_call(q, q, v, precision="high", **options)
+        return backend.make_rule(call, False, "f32").schedule
+
+    assert schedule(100, np.float16) is None
+    monkeypatch.setattr(backend.arrays, "on_cpu", lambda x: False)
+    auto = build.schedule("auto", precision="high")
+    assert auto == "#gdn.schedule<precision = high>"
+    assert schedule(100, np.float16) == auto
+    assert schedule(100, np.float16, chunk=32) == build.schedule("split", 32, 64, 2, precision="high")
+    assert schedule(4, np.float16) == build.schedule("step", 8, 16, precision="high")
+    assert schedule(100, np.float32) is None

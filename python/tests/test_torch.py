@@ -121,7 +121,7 @@ def test_fake_tensors():
 def test_operators_meet_their_schemas():
     q, k, v, g, beta = inputs()
     out, state = torch.empty_like(v), torch.empty(B, HV, K, V)
-    rest = (None, K**-0.5, "log", None, "value", False, False, None, None, False, False)
+    rest = (None, K**-0.5, "log", None, "value", False, False, None, None, "high", None, False, False)
     arguments = (q, k, v, g, None, None, beta, None, None, None, None, None, out, state, *rest)
     checks = ("test_schema", "test_autograd_registration", "test_faketensor")
     torch.library.opcheck(torch.ops.gdn.recurrence.default, arguments, test_utils=checks)

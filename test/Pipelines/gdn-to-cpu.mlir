@@ -5,7 +5,7 @@
 
 // PASSES: convert-elementwise-to-linalg
 // PASSES: gdn-normalize
-// PASSES: gdn-select-schedule{target=cpu}
+// PASSES: gdn-select-schedule{precision=default target=cpu}
 // PASSES: gdn-tile-blocks
 // PASSES: gdn-tile-chunks
 // PASSES: gdn-decompose

@@ -4,7 +4,7 @@
 // PASSES: Pass Manager with 9 passes:
 // PASSES: canonicalize
 // PASSES: gdn-normalize
-// PASSES: gdn-select-schedule{target=cpu}
+// PASSES: gdn-select-schedule{precision=default target=cpu}
 // PASSES: gdn-tile-blocks
 // PASSES: cse
 // PASSES: gdn-tile-chunks
