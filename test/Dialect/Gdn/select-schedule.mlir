@@ -208,12 +208,12 @@ func.func @verify_normalised(%q: tensor<?x4x1x128xbf16>, %e: tensor<?x4x1x128xbf
 // SM89: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 2, precision = high>
 // HIGH-LABEL: func @high
 // HIGH: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 3, precision = high>
-func.func @high(%q: tensor<1x8192x2x128xbf16>, %v: tensor<1x8192x2x128xbf16>, %b: tensor<1x8192x2xf32>, %o: tensor<1x8192x2x128xf32>, %s: tensor<1x2x128x128xf32>)
-    -> tensor<1x8192x2x128xf32> {
-  %0:2 = gdn.recurrence ins(%q, %q, %v : tensor<1x8192x2x128xbf16>, tensor<1x8192x2x128xbf16>, tensor<1x8192x2x128xbf16>)
-      beta(%b : tensor<1x8192x2xf32>) outs(%o, %s : tensor<1x8192x2x128xf32>, tensor<1x2x128x128xf32>)
-      {schedule = #gdn.schedule<precision = high>} -> tensor<1x8192x2x128xf32>, tensor<1x2x128x128xf32>
-  return %0#0 : tensor<1x8192x2x128xf32>
+func.func @high(%q: tensor<1x512x2x128xbf16>, %v: tensor<1x512x2x128xbf16>, %b: tensor<1x512x2xf32>, %o: tensor<1x512x2x128xf32>, %s: tensor<1x2x128x128xf32>)
+    -> tensor<1x512x2x128xf32> {
+  %0:2 = gdn.recurrence ins(%q, %q, %v : tensor<1x512x2x128xbf16>, tensor<1x512x2x128xbf16>, tensor<1x512x2x128xbf16>)
+      beta(%b : tensor<1x512x2xf32>) outs(%o, %s : tensor<1x512x2x128xf32>, tensor<1x2x128x128xf32>)
+      {schedule = #gdn.schedule<precision = high>} -> tensor<1x512x2x128xf32>, tensor<1x2x128x128xf32>
+  return %0#0 : tensor<1x512x2x128xf32>
 }
 
 // Decayed copies of q and k.
@@ -222,10 +222,10 @@ func.func @high(%q: tensor<1x8192x2x128xbf16>, %v: tensor<1x8192x2x128xbf16>, %b
 // SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>
 // HIGH-LABEL: func @channels
 // HIGH: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 3, precision = high>
-func.func @channels(%q: tensor<1x8192x2x128xbf16>, %g: tensor<1x8192x2x128xf32>, %b: tensor<1x8192x2xf32>, %s: tensor<1x2x128x128xf32>)
-    -> tensor<1x8192x2x128xbf16> {
-  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x8192x2x128xbf16>, tensor<1x8192x2x128xbf16>, tensor<1x8192x2x128xbf16>)
-      gate(%g : tensor<1x8192x2x128xf32>) beta(%b : tensor<1x8192x2xf32>) outs(%q, %s : tensor<1x8192x2x128xbf16>, tensor<1x2x128x128xf32>)
-      -> tensor<1x8192x2x128xbf16>, tensor<1x2x128x128xf32>
-  return %0#0 : tensor<1x8192x2x128xbf16>
+func.func @channels(%q: tensor<1x512x2x128xbf16>, %g: tensor<1x512x2x128xf32>, %b: tensor<1x512x2xf32>, %s: tensor<1x2x128x128xf32>)
+    -> tensor<1x512x2x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x512x2x128xbf16>, tensor<1x512x2x128xbf16>, tensor<1x512x2x128xbf16>)
+      gate(%g : tensor<1x512x2x128xf32>) beta(%b : tensor<1x512x2xf32>) outs(%q, %s : tensor<1x512x2x128xbf16>, tensor<1x2x128x128xf32>)
+      -> tensor<1x512x2x128xbf16>, tensor<1x2x128x128xf32>
+  return %0#0 : tensor<1x512x2x128xbf16>
 }
