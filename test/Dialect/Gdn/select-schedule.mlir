@@ -203,11 +203,11 @@ func.func @verify_normalised(%q: tensor<?x4x1x128xbf16>, %e: tensor<?x4x1x128xbf
 // CPU-LABEL: func @high
 // CPU: schedule = #gdn.schedule<phases = fused, chunk = 32, value_block = 128, precision = high>
 // SM90-LABEL: func @high
-// SM90: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 3, precision = high>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 32, value_block = 64, stages = 3, {{.*}}precision = high>
 // SM89-LABEL: func @high
 // SM89: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 2, precision = high>
 // HIGH-LABEL: func @high
-// HIGH: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 3, precision = high>
+// HIGH: schedule = #gdn.schedule<phases = segmented, chunk = 32, value_block = 64, stages = 3, {{.*}}precision = high>
 func.func @high(%q: tensor<1x512x2x128xbf16>, %v: tensor<1x512x2x128xbf16>, %b: tensor<1x512x2xf32>, %o: tensor<1x512x2x128xf32>, %s: tensor<1x2x128x128xf32>)
     -> tensor<1x512x2x128xf32> {
   %0:2 = gdn.recurrence ins(%q, %q, %v : tensor<1x512x2x128xbf16>, tensor<1x512x2x128xbf16>, tensor<1x512x2x128xbf16>)
@@ -219,9 +219,9 @@ func.func @high(%q: tensor<1x512x2x128xbf16>, %v: tensor<1x512x2x128xbf16>, %b: 
 // Decayed copies of q and k.
 
 // SM90-LABEL: func @channels
-// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 2, segments
 // HIGH-LABEL: func @channels
-// HIGH: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 3, precision = high>
+// HIGH: schedule = #gdn.schedule<phases = segmented, chunk = 32, value_block = 64, stages = 3, {{.*}}precision = high>
 func.func @channels(%q: tensor<1x512x2x128xbf16>, %g: tensor<1x512x2x128xf32>, %b: tensor<1x512x2xf32>, %s: tensor<1x2x128x128xf32>)
     -> tensor<1x512x2x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x512x2x128xbf16>, tensor<1x512x2x128xbf16>, tensor<1x512x2x128xbf16>)
