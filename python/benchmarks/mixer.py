@@ -4,10 +4,10 @@
 
     python3 python/benchmarks/mixer.py [--output DIR] [--tokens 8192] [--batch 64]
 
-The mixer is that of Qwen3.5-35B-A3B (16 key heads, 32 value heads of size 128): three short convolutions
-with SiLU, l2norm, gates, the rule, the gated norm, from the results of the projections. Prefill and decode
-run from CUDA graphs that rotate over inputs; FLA's side is made of the parts of FLA's own layer, called as
-its forward calls them with a cache.
+The mixer is that of Qwen3.5-35B-A3B (16 key heads, 32 value heads of size 128): short convolutions with SiLU,
+l2norm, gates, the rule, the gated norm, from the results of the projections: gdn.nn's are one tensor, q, k and v
+side by side; FLA's are three. Prefill and decode run from CUDA graphs that rotate over inputs; FLA's side is made
+of the parts of FLA's own layer, called as its forward calls them with a cache.
 """
 
 import argparse
@@ -36,6 +36,7 @@ class Parameters:
             return torch.randn(*shape, device="cuda", generator=random) * scale
 
         self.conv = [normal(size, TAPS).bfloat16() for size in (KEYS, KEYS, VALUES)]
+        self.joint_conv = torch.cat(self.conv)
         self.A_log = torch.rand(VALUE_HEADS, device="cuda", generator=random).mul_(16).clamp_(min=0.01).log_()
         self.dt_bias = normal(VALUE_HEADS) - 4
         self.norm = (1 + normal(SIZE, scale=0.1)).bfloat16()
@@ -45,7 +46,8 @@ def projected(B, T, seed):
     """Inputs of the convolutions, gate and beta logits, and the output gate's, as projections give them."""
     random = torch.Generator("cuda").manual_seed(seed)
     sizes = (KEYS, KEYS, VALUES, VALUE_HEADS, VALUE_HEADS, VALUES)
-    return [torch.randn(B, T, size, device="cuda", generator=random).bfloat16() for size in sizes]
+    q, k, v, *rest = (torch.randn(B, T, size, device="cuda", generator=random).bfloat16() for size in sizes)
+    return [torch.cat([q, k, v], dim=-1), q, k, v, *rest]
 
 
 class Gdn:
@@ -55,15 +57,16 @@ class Gdn:
         self.p = p
 
     def caches(self, B):
-        conv = [torch.zeros(B, size, TAPS - 1, device="cuda", dtype=torch.bfloat16) for size in (KEYS, KEYS, VALUES)]
+        conv = torch.zeros(B, 2 * KEYS + VALUES, TAPS - 1, device="cuda", dtype=torch.bfloat16)
         return conv, torch.zeros(B, VALUE_HEADS, SIZE, SIZE, device="cuda")
 
     def __call__(self, inputs, caches):
-        p, (q, k, v, a, b, z), (conv, state) = self.p, inputs, caches
-        q, k, v = (
-            gdn.short_conv(x, w, initial_state=s, final_state=s, output_final_state=True)[0]
-            for x, w, s in zip((q, k, v), p.conv, conv)
-        )
+        p, (qkv, _, _, _, a, b, z), (conv, state) = self.p, inputs, caches
+        options = {"initial_state": conv, "final_state": conv, "output_final_state": True}
+        early = qkv.shape[1] > 8
+        if early:
+            options["l2norm_heads"] = (2 * HEADS, SIZE)
+        q, k, v = gdn.short_conv(qkv, p.joint_conv, **options)[0].split([KEYS, KEYS, VALUES], dim=-1)
         o, _ = gdn.recurrence(
             q.unflatten(-1, (HEADS, SIZE)),
             k.unflatten(-1, (HEADS, SIZE)),
@@ -74,7 +77,7 @@ class Gdn:
             A_log=p.A_log,
             dt_bias=p.dt_bias,
             beta_form="sigmoid",
-            qk_l2norm=True,
+            qk_l2norm=not early,
             initial_state=state,
             final_state=state,
         )
@@ -102,7 +105,7 @@ class Fla:
         return conv, torch.zeros(B, VALUE_HEADS, SIZE, SIZE, device="cuda")
 
     def __call__(self, inputs, caches):
-        p, (q, k, v, a, b, z), (conv, state) = self.p, inputs, caches
+        p, (_, q, k, v, a, b, z), (conv, state) = self.p, inputs, caches
         q, k, v = (c(x, cache=s, output_final_state=True)[0] for c, x, s in zip(self.conv, (q, k, v), conv))
         rule = self.step if q.shape[1] <= 64 else self.chunk
         o, state = rule(
@@ -171,13 +174,24 @@ def kernels(side, inputs, calls=5):
     return sorted((row for row in rows if row[0]), reverse=True)
 
 
+def print_kernels(side, B, T):
+    print(f"{side.name}, {B} x {T}")
+    for microseconds, launches, name in kernels(side, projected(B, T, 0)):
+        print(f"{microseconds:>10.1f} us {launches:>5.1f} x {name[:90]}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--profile", action="store_true", help="also print the time of each kernel")
+    parser.add_argument("--kernels", action="store_true", help="only print the time of each of gdn's kernels")
     parser.add_argument("--tokens", type=int, default=8192)
     parser.add_argument("--batch", type=int, default=64)
     options = parser.parse_args()
+    if options.kernels:
+        for B, T in ((1, options.tokens), (options.batch, 1)):
+            print_kernels(Gdn(Parameters()), B, T)
+        return 0
     sides = [Gdn(Parameters()), Fla(Parameters())]
     rows = []
     cases = [
@@ -185,12 +199,11 @@ def main():
         (f"decode, {options.batch} sequences", options.batch, 1),
     ]
     for label, B, T in cases:
+        print(f"{label} ...", flush=True)
         times, apart = graph_times(sides, [projected(B, T, seed) for seed in range(SETS)])
         rows.append((label, *times, apart))
         for side in sides if options.profile else ():
-            print(f"{label}: {side.name}")
-            for microseconds, launches, name in kernels(side, projected(B, T, 0)):
-                print(f"{microseconds:>10.1f} us {launches:>5.1f} x {name[:90]}")
+            print_kernels(side, B, T)
     facts = report.machine()
     lines = [
         f"{'mixer without projections, 16/32 heads':<40}{'gdn us':>10}{'FLA us':>10}{'FLA/gdn':>9}  o, state apart"

@@ -212,7 +212,7 @@ def check_overlap(fields):
         if name not in _DESTINATIONS:
             continue
         for other_name, other, (other_start, other_end) in spans:
-            if other is x or not (start < other_end and other_start < end):
+            if other_name == name or not (start < other_end and other_start < end):
                 continue
             if {name, other_name} == {"final_state", "initial_state"} and arrays.same_memory(x, other):
                 continue

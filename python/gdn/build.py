@@ -420,12 +420,15 @@ def short_conv(
     activation="silu",
     initial="in_place",
     row=None,
+    norm=None,
+    eps=1e-6,
     name="forward",
 ):
     """Arguments: x, w, bias if asked for, offsets if asked for, initial, y, state ([N, D, S]).
 
     `initial` is the type of the argument of that name; without it the initial state is what `state`
     holds ("in_place") or zeros (None). `row`: x has so many channels in memory, of which the first D count.
+    `norm`, heads and their size: the first channels of the result are divided by the norms of these heads.
     """
     weight_dtype = weight_dtype or dtype
     f = Function(name)
@@ -446,7 +449,29 @@ def short_conv(
     start = f.start_of("start", "initial", initial, "state", shape)
     attributes = ["" if activation == "none" else f"activation = #gdn.activation<{activation}>"]
     f.op(["result", "final"], "short_conv", groups, ["y", start], attributes)
-    return f.module(["result", "final"])
+    result = _normalize_heads(f, "result", (B, T, D), dtype, *norm, eps) if norm else "result"
+    return f.module([result, "final"])
+
+
+def _normalize_heads(f, name, shape, dtype, heads, size, eps):
+    """`name` [B, T, D] with its first heads divided by their norms, in place."""
+    part = f.first_part(name, (*shape[:2], heads * size), dtype)
+    sizes = [f"%{name}_s{axis}" if extent is None else str(extent) for axis, extent in enumerate(shape[:2])]
+    kind, whole = tensor((*shape[:2], heads, size), dtype), f.types[name]
+    groups, extents = "[[0], [1], [2, 3]]", ", ".join([*sizes, str(heads * size)])
+    f.line(
+        f"%{name}_heads = tensor.expand_shape %{part} {groups} output_shape [{', '.join(sizes)}, {heads}, {size}] "
+        f": {f.types[part]} into {kind}"
+    )
+    f.types[f"{name}_heads"] = kind
+    f.op([f"{name}_norm"], "l2norm", [("ins", [f"{name}_heads"])], [f"{name}_heads"], [f"eps = {real(eps)}"])
+    f.line(f"%{name}_flat = tensor.collapse_shape %{name}_norm {groups} : {kind} into {f.types[part]}")
+    f.line(
+        f"%{name}_y = tensor.insert_slice %{name}_flat into %{name}[0, 0, 0] [{extents}] [1, 1, 1] "
+        f": {f.types[part]} into {whole}"
+    )
+    f.types[f"{name}_y"] = whole
+    return f"{name}_y"
 
 
 def gated_rms_norm(shape, *, dtype="bf16", weight_dtype=None, eps=1e-6, activation="silu", name="forward"):

@@ -18,7 +18,7 @@ import torch
 
 from . import core, fla
 from . import mixer as parts
-from .nn.mixer import project_jointly
+from .nn.mixer import normalizes_early, project_jointly
 
 
 class Projected(NamedTuple):
@@ -115,7 +115,7 @@ RULES = {
 }
 
 
-def _convolve(layer, qkv, state, cu_seqlens):
+def _convolve(layer, qkv, state, cu_seqlens, l2norm_heads):
     """Convolution and SiLU of q, k and v; continues and updates `state` [N, D, W], if there is one."""
     convolved, _ = parts.short_conv(
         qkv,
@@ -126,6 +126,7 @@ def _convolve(layer, qkv, state, cu_seqlens):
         initial_state=state,
         final_state=state,
         output_final_state=state is not None,
+        l2norm_heads=l2norm_heads,
     )
     return convolved
 
@@ -146,7 +147,8 @@ def _mix(how, layer, x, cache, cu_seqlens):
     started = cache is not None and cache.has_previous_state(layer.layer_idx)
     qkv, rule, z = how.project(layer, x)
     conv = None if cache is None else _conv_state(layer, cache, x, qkv.shape[-1])
-    convolved = _convolve(layer, qkv, conv, cu_seqlens)
+    early = normalizes_early(qkv, cu_seqlens, K)
+    convolved = _convolve(layer, qkv, conv, cu_seqlens, (2 * key_heads, K) if early else None)
     q, k, v = convolved.split([key_heads * K, key_heads * K, value_heads * V], dim=-1)
     # transformers keeps the state k-first.
     old = cache.layers[layer.layer_idx].recurrent_states[0] if started else None
@@ -155,7 +157,7 @@ def _mix(how, layer, x, cache, cu_seqlens):
         k.unflatten(-1, (key_heads, K)),
         v.unflatten(-1, (value_heads, V)),
         **rule,
-        qk_l2norm=True,
+        qk_l2norm=not early,
         state_v_first=False,
         initial_state=old,
         final_state=old,

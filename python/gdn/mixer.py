@@ -75,6 +75,7 @@ class ShortConv(NamedTuple):
     initial: str | None
     tokens: int | None  # static T, of steps
     row: int | None  # channels of x in memory, if they are more
+    norm: tuple | None  # heads and their size that are normalised
 
     def ir(self):
         return build.short_conv(
@@ -91,6 +92,7 @@ class ShortConv(NamedTuple):
             activation=self.activation,
             initial=self.initial,
             row=self.row,
+            norm=self.norm,
         )
 
 
@@ -206,7 +208,9 @@ def _need_activation(activation):
         raise ValueError(f"activation is '{activation}'; expected none, silu or sigmoid")
 
 
-def run_short_conv(x, weight, bias, activation, initial_state, cu_seqlens, out, final_state, in_place):
+def run_short_conv(
+    x, weight, bias, activation, initial_state, cu_seqlens, out, final_state, in_place, norm_heads, norm_size
+):
     initial = None if initial_state is None else arrays.dtype_name(initial_state)
     key = ShortConv(
         channels=x.shape[2],
@@ -221,10 +225,16 @@ def run_short_conv(x, weight, bias, activation, initial_state, cu_seqlens, out, 
         initial="in_place" if in_place else initial,
         tokens=x.shape[1] if cu_seqlens is None and 0 < x.shape[1] < weight.shape[1] else None,
         row=arrays.row_of(x),
+        norm=(norm_heads, norm_size) if norm_heads else None,
     )
     operands = {"x": x, "w": weight, "bias": bias, "offsets": cu_seqlens, "initial": initial_state}
     inputs = {name: operand for name, operand in operands.items() if operand is not None}
     _run(key, (*inputs, "y", "state"), list(inputs.values()), [out, final_state], key.row)
+
+
+def can_normalize(size, x):
+    """True if short_conv can normalise heads of this size on the way: a warp holds one."""
+    return size in (32, 64, 128, 256) and size * arrays.ITEM_SIZES[arrays.dtype_name(x)] <= 512
 
 
 def short_conv(
@@ -237,6 +247,7 @@ def short_conv(
     output_final_state=False,
     cu_seqlens=None,
     cu_seqlens_cpu=None,
+    l2norm_heads=None,
     out=None,
     final_state=None,
 ):
@@ -245,7 +256,9 @@ def short_conv(
     x [B, T, D], weight [D, W], bias [D]. States are [N, D, S] with S >= W - 1: the last S inputs of a
     sequence, oldest first (transformers keeps S = W of them); zeros in front by default. Packed
     sequences (cu_seqlens, B = 1) do not see each other. Returns y and the final state or None;
-    `final_state` may be `initial_state` itself.
+    `final_state` may be `initial_state` itself. `l2norm_heads`, a number of heads and their size, divides the
+    first channels of y, head by head, by sqrt(sum of y^2 + 1e-6), as gdn.recurrence does with `qk_l2norm`;
+    sizes: see `can_normalize`.
     """
     if len(x.shape) != 3:
         raise ValueError(f"x has shape {shape_text(x.shape)}; expected [B, T, D]")
@@ -260,6 +273,11 @@ def short_conv(
         if operand is not None and arrays.dtype_name(operand) not in ("f32", arrays.dtype_name(x)):
             raise TypeError(f"{name} has element type {operand.dtype}; expected float32 or {x.dtype}")
     _need_activation(activation)
+    heads, size = (0, 0) if l2norm_heads is None else l2norm_heads
+    if heads and not can_normalize(size, x):
+        raise ValueError(f"l2norm_heads has heads of {size} {x.dtype}; expected 32, 64, 128 or 256 that fit 512 bytes")
+    if heads * size > x.shape[2]:
+        raise ValueError(f"l2norm_heads are {heads} heads of {size}, but x has {x.shape[2]} channels")
     sequences = check_sequences(x, cu_seqlens, cu_seqlens_cpu)
     for name, state in (("initial_state", initial_state), ("final_state", final_state)):
         if state is not None and (
@@ -285,6 +303,18 @@ def short_conv(
     in_place = initial_state is not None and arrays.same_memory(initial_state, final_state)
     initial = None if in_place else initial_state
     backend.dispatch(
-        "short_conv", run_short_conv, x, weight, bias, activation, initial, cu_seqlens, y, final_state, in_place
+        "short_conv",
+        run_short_conv,
+        x,
+        weight,
+        bias,
+        activation,
+        initial,
+        cu_seqlens,
+        y,
+        final_state,
+        in_place,
+        heads,
+        size,
     )
     return y, (final_state if wanted else None)

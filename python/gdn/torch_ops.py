@@ -26,7 +26,7 @@ _SCHEMAS = {
     "gate": "(Tensor a, Tensor A_log, Tensor? dt_bias, float? lower_bound, Tensor(a!) out) -> ()",
     "gated_rms_norm": "(Tensor x, Tensor z, Tensor weight, float eps, str activation, Tensor(a!) out) -> ()",
     "short_conv": "(Tensor x, Tensor weight, Tensor? bias, str activation, Tensor? initial_state, "
-    "Tensor? cu_seqlens, Tensor(a!) out, Tensor(b!) final_state, bool in_place) -> ()",
+    "Tensor? cu_seqlens, Tensor(a!) out, Tensor(b!) final_state, bool in_place, int norm_heads, int norm_size) -> ()",
 }
 _FUNCTIONS = {
     "recurrence": backend.run_recurrence,

@@ -23,6 +23,7 @@ TEXTS = {
     "gate_channel": (build.gate(1, 5, 3, 20, lower_bound=-5.0, name="gate_channel"), 1),
     "conv": (build.short_conv(2, None, 20, 4, S=4, dtype="bf16", name="conv"), 2),
     "conv_f32": (build.short_conv(1, 40, 130, 3, dtype="f32", bias=True, activation="none", name="conv_f32"), 2),
+    "conv_norm": (build.short_conv(2, None, 150, 4, dtype="bf16", row=160, norm=(3, 32), name="conv_norm"), 2),
     "conv_packed": (build.short_conv(1, None, 20, 4, N=5, dtype="f32", offsets="i32", name="conv_packed"), 2),
 }
 
@@ -145,3 +146,23 @@ def test_short_conv_of_packed_sequences(path, rng):
     call(path, "conv_packed", [x, w, store(offsets, "i32"), y, state])
     np.testing.assert_allclose(y, want, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(state, final)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("tokens", (1, 3, 4, 37))
+def test_short_conv_normalises_heads(path, tokens, rng):
+    x = store(rng.standard_normal((2, tokens, 160)), "bf16")
+    x[0, :, :32] = 0
+    w = store(rng.standard_normal((150, 4)), "bf16")
+    state = store(rng.standard_normal((2, 150, 3)), "bf16")
+    state[0, :32] = 0
+    want, final = reference.short_conv(
+        read(x, "bf16")[..., :150], read(w, "bf16"), state=read(state, "bf16"), act="silu"
+    )
+    heads = want[..., :96].reshape(2, tokens, 3, 32)
+    want[..., :96] = reference.l2norm(heads).reshape(2, tokens, 96)
+    y = empty((2, tokens, 150), "bf16")
+    call(path, "conv_norm", [x, w, y, state])
+    np.testing.assert_allclose(read(y, "bf16"), want, rtol=2**-6, atol=1e-5)
+    np.testing.assert_array_equal(read(state, "bf16"), final)
+    assert not read(y, "bf16")[0, :, :32].any()

@@ -198,3 +198,10 @@ def test_parts_of_a_mixer():
         gdn.gate(w, zeros(10))
     with pytest.raises(TypeError, match="x has element type i64"):
         gdn.l2norm(np.zeros((2, 3), np.int64))
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_destination_that_is_an_input(same):
+    x = arrays()
+    with pytest.raises(ValueError, match="out, which is written to, overlaps v"):
+        gdn.chunk_gated_delta_rule(**x, out=x["v"] if same else x["v"][:])

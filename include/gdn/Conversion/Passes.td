@@ -72,7 +72,9 @@ def ConvertGdnToTilePass : Pass<"convert-gdn-to-tile", "mlir::ModuleOp"> {
     by another state, has no program: the kernel starts from zero or reads the
     other state itself. Likewise a `step` kernel does the work of `gdn.l2norm`,
     `gdn.gate` and elementwise linalg on q, k, gate and beta whose results nothing
-    else reads; these are not rounded in between.
+    else reads; these are not rounded in between. The kernels of `gdn.short_conv`
+    normalise the first heads of their result if `gdn.l2norm` would do it in place
+    next.
   }];
   let dependentDialects = [
     "mlir::arith::ArithDialect", "mlir::cf::ControlFlowDialect",

@@ -73,6 +73,7 @@ struct ConvertGdnToTilePass
   using Base::Base;
 
   void runOnOperation() override {
+    getOperation().walk([](memref::CopyOp op) { eraseSelfCopy(op); });
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
       if (isa_and_nonnull<GdnDialect>(op->getDialect()))
@@ -99,7 +100,9 @@ struct ConvertGdnToTilePass
               .Case(buildL2NormKernel)
               .Case(buildGatedRMSNormKernel)
               .Case(buildGateKernel)
-              .Case(buildShortConvKernels)
+              .Case([&](ShortConvOp conv) {
+                return buildShortConvKernels(conv, norms[op]);
+              })
               .Default([](Operation *other) {
                 return other->emitOpError("has no tile form");
               });
@@ -115,6 +118,9 @@ private:
   /// What the kernels of recurrences do beside the recurrence.
   void findFusedOps(ArrayRef<Operation *> ops) {
     for (Operation *op : ops) {
+      if (auto conv = dyn_cast<ShortConvOp>(op))
+        if (L2NormOp norm = norms[op] = findConvNorm(conv))
+          fused.insert(norm);
       auto recurrence = dyn_cast<RecurrenceOp>(op);
       if (!recurrence || !recurrence.getSchedule())
         continue;
@@ -142,6 +148,7 @@ private:
 
   DenseMap<Operation *, StateStart> starts;
   DenseMap<Operation *, StepInputs> inputs;
+  DenseMap<Operation *, L2NormOp> norms;
   llvm::SetVector<Operation *> fused;
 };
 

@@ -99,3 +99,28 @@ void mlir::gdn::buildCopyKernel(memref::CopyOp op) {
       });
   op.erase();
 }
+
+// `value` without pairs of views that undo each other.
+static Value simplified(Value value) {
+  auto collapse = value.getDefiningOp<memref::CollapseShapeOp>();
+  auto expand = collapse
+                    ? collapse.getSrc().getDefiningOp<memref::ExpandShapeOp>()
+                    : memref::ExpandShapeOp();
+  return expand && expand.getSrcType() == collapse.getResultType()
+             ? expand.getSrc()
+             : value;
+}
+
+void mlir::gdn::eraseSelfCopy(memref::CopyOp op) {
+  Value source = op.getSource(), target = op.getTarget();
+  auto from = simplified(source).getDefiningOp<memref::SubViewOp>();
+  auto to = target.getDefiningOp<memref::SubViewOp>();
+  if (!from || !to || from->getOperands() != to->getOperands() ||
+      from->getAttrDictionary() != to->getAttrDictionary() ||
+      from.getType() != to.getType())
+    return;
+  op.erase();
+  for (Value view : {source, target})
+    if (Operation *unused = view.getDefiningOp(); unused->use_empty())
+      unused->erase();
+}

@@ -52,7 +52,13 @@ Value emitLogGate(KernelBuilder &k, Value x, Value logRate,
 LogicalResult buildL2NormKernel(L2NormOp op);
 LogicalResult buildGatedRMSNormKernel(GatedRMSNormOp op);
 LogicalResult buildGateKernel(GateOp op);
-LogicalResult buildShortConvKernels(ShortConvOp op);
+/// `norm`, if there is one, is what findConvNorm finds.
+LogicalResult buildShortConvKernels(ShortConvOp op, L2NormOp norm);
+
+/// The op behind a convolution that normalises the first channels of its
+/// result, head by head and in place, if the kernels of the convolution can do
+/// it on what they store.
+L2NormOp findConvNorm(ShortConvOp op);
 
 /// True for a memref of floats, of identity layout, whose rows fit a block.
 bool hasRows(Value value);
@@ -74,6 +80,10 @@ void buildElementwiseKernel(linalg::LinalgOp op);
 /// stay as they are.
 void buildFillKernel(linalg::FillOp op);
 void buildCopyKernel(memref::CopyOp op);
+
+/// Erases a copy of a part of memory onto itself, which bufferization leaves
+/// where an op works in place on a slice, with the views made for it.
+void eraseSelfCopy(memref::CopyOp op);
 
 } // namespace mlir::gdn
 

@@ -10,7 +10,8 @@
 // `short_conv_edge`, one block per sequence and channel block, takes the first
 // W - 1 tokens, which read the state, and then writes the final state.
 // Sequences that are known to have no more tokens, as in decoding, need it
-// alone.
+// alone. Both may also normalise heads of what they store; then a block takes
+// the channels of one head.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +19,7 @@
 #include "Sequences.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -37,12 +39,14 @@ constexpr int64_t kMaxStored = 256;
 /// What both kernels need.
 struct ConvPlan {
   ShortConvOp op;
+  L2NormOp norm;
   Value x, out, length, sequences;
   int64_t channels, taps, stored;
   RowShape shape;
 
-  ConvPlan(ShortConvOp op, RowShape shape)
-      : op(op), channels(cast<ShapedType>(op.getX().getType()).getDimSize(2)),
+  ConvPlan(ShortConvOp op, L2NormOp norm, RowShape shape)
+      : op(op), norm(norm),
+        channels(cast<ShapedType>(op.getX().getType()).getDimSize(2)),
         taps(cast<ShapedType>(op.getW().getType()).getDimSize(1)),
         stored(cast<ShapedType>(op.getState().getType()).getDimSize(2)),
         shape(shape) {
@@ -97,6 +101,29 @@ public:
   }
   Shape2 row() const { return {1, plan.shape.cols}; }
 
+  /// What is stored of rows `y` of the convolution: activated and, in the
+  /// channels that have one, divided by the norm of the head.
+  Value result(Value y) {
+    y = activate(k, plan.op.getActivation(), y);
+    if (plan.norm)
+      y = normalized(y);
+    return k.convert(y, cast<MemRefType>(plan.out.getType()).getElementType());
+  }
+
+  Value normalized(Value y) {
+    auto heads = cast<MemRefType>(plan.norm.getX().getType());
+    int64_t rows = cast<VectorType>(y.getType()).getDimSize(0);
+    Value squares = k.sum(k.fmul(y, y), {rows, 1});
+    Value factor = math::RsqrtOp::create(
+        k, k.fadd(squares, k.constant(plan.norm.getEps().convertToDouble())));
+    Value left =
+        k.sub(k.index(heads.getDimSize(2) * heads.getDimSize(3)), channel);
+    left = arith::IndexCastOp::create(k, k.getI32Type(), left);
+    Value has = k.compare(arith::CmpIPredicate::slt, k.iota(row()), left);
+    return k.select(k.broadcast(has, {rows, plan.shape.cols}),
+                    k.fmul(y, factor), y);
+  }
+
   ConvPlan &plan;
   KernelBuilder k;
   SequenceMap sequences;
@@ -126,9 +153,7 @@ static void buildInnerKernel(ConvPlan &plan) {
       y = k.fadd(y, k.fmul(kernel.tap(i),
                            k.loadF32(access(kernel.x, i),
                                      {plan.shape.rows, plan.shape.cols})));
-    y = activate(k, plan.op.getActivation(), y);
-    Type type = cast<MemRefType>(plan.out.getType()).getElementType();
-    k.store(k.convert(y, type), access(kernel.out, plan.taps - 1));
+    k.store(kernel.result(y), access(kernel.out, plan.taps - 1));
   }
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
   Value blocks = arith::ConstantIndexOp::create(host, plan.channelBlocks());
@@ -215,9 +240,7 @@ private:
                                  : inputAt(k.index(position), isToken);
       y = k.fadd(y, k.fmul(tap(i), input));
     }
-    y = activate(k, plan.op.getActivation(), y);
-    Type type = cast<MemRefType>(plan.out.getType()).getElementType();
-    return k.convert(y, type);
+    return result(y);
   }
 
   Value state;
@@ -226,7 +249,56 @@ private:
 
 } // namespace
 
-LogicalResult mlir::gdn::buildShortConvKernels(ShortConvOp op) {
+static bool startsWhole(memref::SubViewOp view, Value whole) {
+  return view.getSource() == whole && getWhole(view) == whole;
+}
+
+/// A warp holds one head, a few neighbouring elements in each thread.
+static bool fitsWarp(MemRefType heads) {
+  int64_t size = heads.getDimSize(3), chunk = size / 32;
+  return size % 32 == 0 && llvm::isPowerOf2_64(chunk) &&
+         chunk * heads.getElementTypeBitWidth() <= 128;
+}
+
+/// The norm, in place, of the heads that `view` shows; null if there is more
+/// than that.
+static L2NormOp findNormOfHeads(memref::SubViewOp view) {
+  if (!view->hasOneUse())
+    return {};
+  auto heads = dyn_cast<memref::ExpandShapeOp>(*view->user_begin());
+  if (!heads || heads.getResultType().getRank() != 4 ||
+      !llvm::hasNItems(heads->getUses(), 2))
+    return {};
+  auto norm = dyn_cast<L2NormOp>(*heads->user_begin());
+  bool isInPlace =
+      norm && norm.getX() == norm.getOut() && norm.getX() == heads.getResult();
+  return isInPlace && fitsWarp(heads.getResultType()) ? norm : L2NormOp();
+}
+
+L2NormOp mlir::gdn::findConvNorm(ShortConvOp op) {
+  if (!isa<MemRefType>(op.getOut().getType()))
+    return {};
+  for (Operation *user : op.getOut().getUsers()) {
+    auto view = dyn_cast<memref::SubViewOp>(user);
+    L2NormOp norm = view && startsWhole(view, op.getOut())
+                        ? findNormOfHeads(view)
+                        : L2NormOp();
+    if (!norm || norm->getBlock() != op->getBlock() ||
+        !op->isBeforeInBlock(norm))
+      continue;
+    bool isUsedBetween =
+        llvm::any_of(op.getOut().getUsers(), [&](Operation *other) {
+          return other != op && other != view && !isa<memref::DimOp>(other) &&
+                 (other->getBlock() != op->getBlock() ||
+                  (op->isBeforeInBlock(other) && other->isBeforeInBlock(norm)));
+        });
+    if (!isUsedBetween)
+      return norm;
+  }
+  return {};
+}
+
+LogicalResult mlir::gdn::buildShortConvKernels(ShortConvOp op, L2NormOp norm) {
   if (failed(verifyRowsForm(op, op.getX())))
     return failure();
   auto type = cast<MemRefType>(op.getX().getType());
@@ -238,10 +310,16 @@ LogicalResult mlir::gdn::buildShortConvKernels(ShortConvOp op) {
            << " inputs in the state; the limits are " << kMaxTaps << " and "
            << kMaxStored;
   int64_t channels = std::min(type.getDimSize(2), kBlockChannels);
-  ConvPlan edge(op, RowShape::singleRow(type.getElementType()));
+  RowShape edgeShape = RowShape::singleRow(type.getElementType());
+  if (norm) {
+    channels = cast<MemRefType>(norm.getX().getType()).getDimSize(3);
+    edgeShape.cols = channels;
+    edgeShape.elementsPerChunk = channels / edgeShape.lanes;
+  }
+  ConvPlan edge(op, norm, edgeShape);
   std::optional<int64_t> length = edge.knownLength();
   if (!length || *length >= taps) {
-    ConvPlan inner(op, RowShape(channels, type.getElementType()));
+    ConvPlan inner(op, norm, RowShape(channels, type.getElementType()));
     buildInnerKernel(inner);
   }
   EdgeKernel(edge).build();

@@ -58,6 +58,7 @@ class DeltaNet(Mixer):
         self.v_conv1d = ShortConvolution(values, conv_size, conv_bias, **where)
         self._conv = JointConvolution(self.q_conv1d, self.k_conv1d, self.v_conv1d)
         self._sizes = [keys, keys, values]
+        self.qk_heads = (2 * num_heads, self.head_k_dim)
         if use_gate:
             self.g_proj = nn.Linear(hidden_size, values, bias=False, **where)
             self.o_norm = GatedNorm(self.head_v_dim, norm_eps, **where)

@@ -71,6 +71,7 @@ class KimiDeltaAttention(Mixer):
         self.v_conv1d = ShortConvolution(values, conv_size, conv_bias, **where)
         self._conv = JointConvolution(self.q_conv1d, self.k_conv1d, self.v_conv1d)
         self._sizes = [keys, keys, values]
+        self.qk_heads = (2 * num_heads, head_dim)
         self.f_proj = nn.Sequential(
             nn.Linear(hidden_size, self.head_v_dim, bias=False, **where),
             nn.Linear(self.head_v_dim, gates, bias=False, **where),

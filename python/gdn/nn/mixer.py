@@ -75,13 +75,13 @@ class JointConvolution:
         biases = [part.bias for part in self.parts if part.bias is not None]
         return torch.cat(weights), torch.cat(biases) if biases else None
 
-    def __call__(self, x, state=None, cu_seqlens=None, activation="silu", update=True):
+    def __call__(self, x, state=None, cu_seqlens=None, activation="silu", update=True, l2norm_heads=None):
         """As ShortConvolution.forward; x and state hold the channels of the parts, one behind the other."""
         weight, bias = self.joined()
-        return _convolve(x, weight, bias, state, cu_seqlens, activation, update)
+        return _convolve(x, weight, bias, state, cu_seqlens, activation, update, l2norm_heads)
 
 
-def _convolve(x, weight, bias, state, cu_seqlens, activation, update):
+def _convolve(x, weight, bias, state, cu_seqlens, activation, update, l2norm_heads=None):
     y, _ = parts.short_conv(
         x,
         weight,
@@ -91,6 +91,7 @@ def _convolve(x, weight, bias, state, cu_seqlens, activation, update):
         cu_seqlens=cu_seqlens,
         output_final_state=state is not None and update,
         final_state=state if update else None,
+        l2norm_heads=l2norm_heads,
     )
     return y
 
@@ -148,6 +149,7 @@ class Mixer(nn.Module):
     """
 
     state_shape: tuple  # (HV, V, K)
+    qk_heads: tuple | None = None  # heads of q and k in front of the joint convolution, and their size
 
     def convolutions(self):
         return ()
@@ -202,22 +204,25 @@ class Mixer(nn.Module):
             x = (x * attention_mask[:, -x.shape[1] :, None]).to(x.dtype)
         inputs, rest = self.project(x)
         states = cache.conv if cache is not None else [None] * len(inputs)
+        options = {}
+        if self.qk_heads and self.convolutions() and normalizes_early(x, cu_seqlens, self.qk_heads[1]):
+            options = {"l2norm_heads": self.qk_heads}
         convolved = [
-            self.convolve(conv, value, state, cu_seqlens)
+            conv(value, state, cu_seqlens, **options)
             for conv, value, state in zip(self.convolutions(), inputs, states)
         ] or inputs
+        rule = self.rule_inputs(convolved, rest)
+        if options:
+            rule["qk_l2norm"] = False
         recurrent = cache.recurrent if cache is not None else None
         o, _ = core.recurrence(
-            **self.rule_inputs(convolved, rest),
+            **rule,
             initial_state=recurrent,
             final_state=recurrent,
             output_final_state=recurrent is not None,
             cu_seqlens=cu_seqlens,
         )
         return self.finish(o, rest)
-
-    def convolve(self, conv, value, state, cu_seqlens=None, update=True):
-        return conv(value, state, cu_seqlens, update=update)
 
     def verify(self, hidden_states, cache):
         """Mixes T tokens that may be rejected: as `forward`, but the cache stays where it was.
@@ -228,13 +233,19 @@ class Mixer(nn.Module):
         self.check(hidden_states, cache, None, None)
         inputs, rest = self.project(hidden_states)
         convolved = [
-            self.convolve(conv, value, state, update=False)
+            conv(value, state, update=False)
             for conv, value, state in zip(self.convolutions(), inputs, cache.conv)
         ] or inputs
         arguments = self.rule_inputs(convolved, rest)
         o, states = _states_behind_each_token(arguments, cache.recurrent)
         cache._try(inputs if self.convolutions() else (), states)
         return self.finish(o, rest)
+
+
+def normalizes_early(x, cu_seqlens, size):
+    """True where the convolution normalises q and k. The kernel of a step does it itself, on what it loads."""
+    sequences = 1 if cu_seqlens is None else cu_seqlens.shape[0] - 1
+    return x.shape[1] > STEP_TOKENS * sequences and parts.can_normalize(size, x)
 
 
 def _states_behind_each_token(arguments, recurrent):

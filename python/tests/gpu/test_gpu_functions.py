@@ -219,6 +219,14 @@ def test_d15_bfloat16_states():
     check("bf16 final", got[:1] + (final,), x.expected(gate=x.g, beta=x.beta, state=h0), x.dtype)
 
 
+def allocations(call):
+    """How many pieces of device memory a call allocates, once it has been made before."""
+    call()
+    before = torch.cuda.memory_stats()["allocation.all.allocated"]
+    call()
+    return torch.cuda.memory_stats()["allocation.all.allocated"] - before
+
+
 @pytest.mark.parametrize("tokens", [1, 130])
 def test_d17_views(tokens):
     x = Inputs(tokens)
@@ -230,6 +238,11 @@ def test_d17_views(tokens):
     want = gdn.chunk_gated_delta_rule(*x.five, output_final_state=True)
     got = gdn.chunk_gated_delta_rule(q, k, v, g, beta, output_final_state=True)
     assert all(torch.equal(a, b) for a, b in zip(got, want))
+    whole, slices = (
+        allocations(lambda x=x: gdn.chunk_gated_delta_rule(*x, output_final_state=True))
+        for x in (x.five, (q, k, v, *x.five[3:]))
+    )
+    assert slices == whole, "slices of one projection are copied"
     heads_first = x.q.transpose(1, 2).contiguous().transpose(1, 2)
     got = gdn.chunk_gated_delta_rule(heads_first, k, v, g, beta, output_final_state=True)
     assert all(torch.equal(a, b) for a, b in zip(got, want))
@@ -245,8 +258,9 @@ def test_d19_destinations():
             gdn.chunk_gated_delta_rule(
                 *x.five, out=torch.empty(2, HV, 130, V, device=DEVICE, dtype=x.dtype).mT.mT.transpose(1, 2)
             )
-        with pytest.raises(ValueError, match="out, which is written to, overlaps v"):
-            gdn.chunk_gated_delta_rule(*x.five, out=x.v)
+        for v in (x.v, x.v.view_as(x.v)):
+            with pytest.raises(ValueError, match="out, which is written to, overlaps v"):
+                gdn.chunk_gated_delta_rule(*x.five, out=v)
         gdn.chunk_gated_delta_rule(*x.five, out=torch.empty_like(x.v))
     with pytest.raises(ValueError, match="beta is on torch device cpu, but q is on torch device cuda"):
         gdn.chunk_gated_delta_rule(*x.five[:4], x.beta.cpu())
@@ -329,7 +343,7 @@ def test_d27_streams_and_threads():
 def two_layers(q, k, v, g, beta):
     o, state = gdn.chunk_gated_delta_rule(q, k, v, g, beta, output_final_state=True, use_qk_l2norm_in_kernel=True)
     o2, state = gdn.chunk_gated_delta_rule(q, k, o, g, beta, initial_state=state, output_final_state=True)
-    return gdn.gated_rms_norm(o + o2, v, torch.ones(V, device=DEVICE, dtype=v.dtype)), state
+    return gdn.gated_rms_norm(o + o2, v, v.new_ones(V)), state
 
 
 def test_d27_compile_and_autocast():

@@ -97,6 +97,28 @@ def test_d24_short_conv(dtype, kept, channels):
         assert np.array_equal(host(state), final)
 
 
+@pytest.mark.parametrize("size", [64, 128])
+def test_d24_short_conv_normalises_heads(size):
+    """q and k in heads of rows that hold v too; lengths below and above the width; zero rows."""
+    channels, row = 6 * size + 40, 6 * size + 64
+    kernel, step = load(
+        build.short_conv(None, None, channels, 4, row=row, norm=(4, size)),
+        build.short_conv(None, 1, channels, 4, row=row, norm=(4, size)),
+    )
+    w = draw((channels, 4), "bf16", 1)
+    for tokens in (1, 3, 4, 70):
+        x, state = draw((2, tokens, row), "bf16"), draw((2, channels, 3), "bf16", 3)
+        x[1, :, :size], state[1, :size] = 0, 0
+        want, final = ref.short_conv(host(x)[..., :channels], host(w), None, state=host(state), act="silu")
+        heads = want[..., : 4 * size].reshape(2, tokens, 4, size)
+        want[..., : 4 * size] = ref.l2norm(heads).reshape(2, tokens, 4 * size)
+        for one in (kernel, step) if tokens == 1 else (kernel,):
+            y, after = poison((2, tokens, channels), "bf16"), state.clone()
+            launch(one, x, w, y, after)
+            close(y, want, "bf16", scale=0.1)
+            assert np.array_equal(host(after), final) and not y[1, :, :size].any()
+
+
 def test_d24_short_conv_of_packed_sequences():
     offsets = (0, 0, 2, 2, 39, 40, 90, 90)
     (kernel,) = load(build.short_conv(1, None, 64, 4, dtype="bf16", offsets="i32", activation="silu"))

@@ -78,3 +78,43 @@ func.func @destination(%x: memref<2x4x2x16xbf16>, %ys: memref<2x4x8x16xbf16>) {
   gdn.l2norm ins(%x : memref<2x4x2x16xbf16>) outs(%y : memref<2x4x2x16xbf16, strided<[512, 128, 16, 1]>>)
   return
 }
+
+// -----
+
+// A norm in place right behind a convolution is part of its kernels, with a head in each block.
+
+// CHECK-LABEL: func @conv_norm_short_conv_edge({{.*}} lanes = 32, chunk = 2>
+// CHECK: %[[Y:.+]] = arith.mulf %{{.+}}, %{{.+}} : vector<1x64xf32>
+// CHECK: %[[SUM:.+]] = gdn_tile.sum %{{.+}} : vector<1x64xf32> to vector<1x1xf32>
+// CHECK: math.rsqrt
+// CHECK: arith.cmpi slt, %{{.+}}, %{{.+}} : vector<1x64xi32>
+// CHECK: arith.select {{.*}} : vector<1x64xi1>, vector<1x64xf32>
+// CHECK-LABEL: func @conv_norm(
+// CHECK-NOT: memref.copy
+// CHECK: gdn_tile.launch @conv_norm_short_conv_edge grid
+// CHECK-NOT: gdn_tile.launch
+func.func @conv_norm(%x: memref<?x2x200xf32>, %w: memref<200x4xf32>, %y: memref<?x2x200xf32>, %s: memref<?x200x3xf32>) {
+  %c0 = arith.constant 0 : index
+  gdn.short_conv ins(%x, %w : memref<?x2x200xf32>, memref<200x4xf32>) outs(%y, %s : memref<?x2x200xf32>, memref<?x200x3xf32>)
+  %n = memref.dim %y, %c0 : memref<?x2x200xf32>
+  %p = memref.subview %y[0, 0, 0] [%n, 2, 128] [1, 1, 1] : memref<?x2x200xf32> to memref<?x2x128xf32, strided<[400, 200, 1]>>
+  %h = memref.expand_shape %p [[0], [1], [2, 3]] output_shape [%n, 2, 2, 64] : memref<?x2x128xf32, strided<[400, 200, 1]>> into memref<?x2x2x64xf32, strided<[400, 200, 64, 1]>>
+  gdn.l2norm ins(%h : memref<?x2x2x64xf32, strided<[400, 200, 64, 1]>>) outs(%h : memref<?x2x2x64xf32, strided<[400, 200, 64, 1]>>)
+  %f = memref.collapse_shape %h [[0], [1], [2, 3]] : memref<?x2x2x64xf32, strided<[400, 200, 64, 1]>> into memref<?x2x128xf32, strided<[400, 200, 1]>>
+  %q = memref.subview %y[0, 0, 0] [%n, 2, 128] [1, 1, 1] : memref<?x2x200xf32> to memref<?x2x128xf32, strided<[400, 200, 1]>>
+  memref.copy %f, %q : memref<?x2x128xf32, strided<[400, 200, 1]>> to memref<?x2x128xf32, strided<[400, 200, 1]>>
+  return
+}
+
+// -----
+
+// Not with heads that a warp does not hold.
+
+func.func @conv_norm_size(%x: memref<1x2x96xf32>, %w: memref<96x4xf32>, %y: memref<1x2x96xf32>, %s: memref<1x96x3xf32>) {
+  gdn.short_conv ins(%x, %w : memref<1x2x96xf32>, memref<96x4xf32>) outs(%y, %s : memref<1x2x96xf32>, memref<1x96x3xf32>)
+  %p = memref.subview %y[0, 0, 0] [1, 2, 48] [1, 1, 1] : memref<1x2x96xf32> to memref<1x2x48xf32, strided<[192, 96, 1]>>
+  %h = memref.expand_shape %p [[0], [1], [2, 3]] output_shape [1, 2, 1, 48] : memref<1x2x48xf32, strided<[192, 96, 1]>> into memref<1x2x1x48xf32, strided<[192, 96, 48, 1]>>
+  // expected-error @+1 {{has no tile form for the strided operand}}
+  gdn.l2norm ins(%h : memref<1x2x1x48xf32, strided<[192, 96, 48, 1]>>) outs(%h : memref<1x2x1x48xf32, strided<[192, 96, 48, 1]>>)
+  return
+}
