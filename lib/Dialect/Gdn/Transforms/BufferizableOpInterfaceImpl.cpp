@@ -33,8 +33,8 @@ struct GdnOpInterface
     return !dpsOp.isDpsInit(&operand) || &operand != dpsOp.getDpsInitOperand(0);
   }
 
-  // Every lowering reads a row as a whole before it writes it, so the two may be
-  // one.
+  // Every lowering reads a row as a whole before it writes it, so the two may
+  // be one.
   bool bufferizesToElementwiseAccess(Operation *op, const AnalysisState &state,
                                      ArrayRef<OpOperand *> operands) const {
     return isa<L2NormOp>(op);
