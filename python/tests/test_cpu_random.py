@@ -31,9 +31,9 @@ def draw_schedule(rng, path, K, V):
         return build.schedule("step", 16, rng.choice((1, 3, 8, 32)))
     chunk = rng.choice((16, 16, 32, 64) if K <= 64 else (16, 32))
     block, stages = rng.choice((16, 16, 32, 48, 64)), rng.choice((1, 2, 3, 4))
-    if rng.random() < 0.5:
-        return build.schedule("segmented", chunk, block, stages, rng.choice((1, 2, 4, 1000)), rng.choice((1, 1, 2)))
-    return build.schedule("split", chunk, block, stages)
+    segments = (rng.choice((1, 2, 4, 1000)), rng.choice((1, 1, 2))) if rng.random() < 0.5 else ()
+    phases = "segmented" if segments else "split"
+    return build.schedule(phases, chunk, block, stages, *segments, precision=rng.choice(build.PRECISIONS))
 
 
 def draw_offsets(rng, T):

@@ -172,6 +172,9 @@ def runs():
     # Tiles that the copy engine moves, whole and partial ones.
     for model in ("linear", "gla", "gated_delta", "gdn2"):
         cases[f"{model}_wide"] = Recurrence(model, 2, 150, 1, 2, 64, 128)
+    for model in ("gated_delta", "gdn2"):
+        high = build.schedule("auto", precision="high")
+        cases[f"{model}_high"] = Recurrence(model, 2, 150, 1, 2, 64, 128, schedule=high)
     cases["wide_packed"] = Recurrence("gated_delta", 1, 200, 1, 2, 128, 128, starts=(0, 0, 5, 70, 134, 134, 200))
     cases["pool_segmented"] = Recurrence(
         "gated_delta", 3, 70, 1, 2, 64, 32, slots=(3, -1, 0), pool=4,
