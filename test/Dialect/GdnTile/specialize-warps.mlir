@@ -320,6 +320,30 @@ func.func @two_warpgroups(%k: memref<64x64xbf16>, %o: memref<128x64xbf16>, %n: i
 
 #shared = #gpu.address_space<workgroup>
 
+// Nor would two tiles of float32 leave room for a stage of what is read.
+
+// CHECK-LABEL: func @large_results
+// CHECK: gdn_tile.ring({{.*}} : memref<1x64x64xf32{{.*}}) producers(4) consumers(1) : <1>
+func.func @large_results(%k: memref<64x64xbf16>, %o: memref<64x64xf32>, %n: index)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %ot = memref.alloc() : memref<64x64xf32, #shared>
+  %zero = arith.constant dense<0.0> : vector<64x64xbf16>
+  scf.for %i = %c0 to %n step %c1 {
+    gdn_tile.copy_in %k[%c0, %c0] dims [0, 1] to %kt : memref<64x64xbf16> to memref<64x64xbf16, #shared>
+    %w = gdn_tile.mma %zero, %kt : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    gdn_tile.store %w, %ot[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32, #shared>
+    gdn_tile.copy_out %ot to %o[%c0, %c0] dims [0, 1] : memref<64x64xf32, #shared> to memref<64x64xf32>
+  } {gdn_tile.stages = 2 : i64}
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
 // Products of three warpgroups have no asynchronous form.
 
 // CHECK-LABEL: func @three_warpgroups

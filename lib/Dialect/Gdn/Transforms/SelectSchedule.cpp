@@ -70,8 +70,11 @@ struct SplitFootprint {
                      (parts + inverseParts) * square + 4 * chunk;
     if (op.getWrite())
       staged += chunk * valueBlock * 4;
-    // A role of its own stores one tile while the next is filled.
-    scan = stages * staged + (hasRoles ? 2 : 1) * chunk * valueBlock * outBytes;
+    // A role of its own stores one tile while the next is filled, if they are
+    // not large.
+    int64_t stored = chunk * valueBlock * outBytes;
+    scan = stages * staged +
+           (hasRoles && 2 * stored <= 16 * 1024 ? 2 : 1) * stored;
   }
 
   // Tiles start at multiples of 1024 bytes: room for that of every tile.

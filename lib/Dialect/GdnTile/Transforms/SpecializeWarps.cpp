@@ -35,10 +35,10 @@ constexpr int64_t kStoreWarps = 1;
 constexpr int64_t kWideWarps = 8;
 constexpr int64_t kWideRegisters = 240;
 constexpr int64_t kCopyRegisters = 24;
-// One tile is filled while another is stored. Eight warps take twice as long
-// for a chunk and need the shared memory for what they read.
+// One tile is filled while another is stored, if both fit: large ones, of eight
+// warps or of f32, would take the shared memory of a stage of what is read.
 constexpr int64_t kStoreStages = 2;
-constexpr int64_t kWideStoreStages = 1;
+constexpr int64_t kStoreBytes = 16 * 1024;
 
 //===----------------------------------------------------------------------===//
 // What moves into roles
@@ -405,7 +405,12 @@ LogicalResult Specializer::run() {
     SmallVector<Value> tiles;
     for (StoredTile &stored : candidate.stored)
       tiles.push_back(stored.copy.getTile());
-    int64_t stages = mathWarps == kWideWarps ? kWideStoreStages : kStoreStages;
+    int64_t bytes = 0;
+    for (Value tile : tiles) {
+      auto type = cast<MemRefType>(tile.getType());
+      bytes += type.getNumElements() * type.getElementTypeBitWidth() / 8;
+    }
+    int64_t stages = 2 * bytes <= kStoreBytes ? kStoreStages : 1;
     storeRing = createRing(tiles, stages, mathWarps, kStoreWarps, storeBuffers);
   }
   auto roles = RolesOp::create(b);
