@@ -40,7 +40,8 @@ def config(name, key_heads=1, value_heads=2, key=16, value=16, layers=4):
     import transformers as hf
 
     kinds = ["linear_attention"] * (layers - 1) + ["full_attention"]
-    moe = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=32, shared_expert_intermediate_size=32)
+    # All experts of each token: a choice among them would jump where the inputs differ by a rounding.
+    moe = dict(num_experts=4, num_experts_per_tok=4, moe_intermediate_size=32, shared_expert_intermediate_size=32)
     gated = {**SIZES, **LINEAR, **heads(key_heads, value_heads, key, value), "num_hidden_layers": layers}
     if name == "qwen3_next":
         return hf.Qwen3NextConfig(**gated, **moe, layer_types=kinds)

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Two kernels. `short_conv` takes the tokens from W - 1 on, whose inputs all
-// lie in x: rows are tokens, and the taps are loads shifted by a row.
+// lie in x: a warp walks a block of tokens with the last inputs and the taps in
+// registers. (With many taps rows are tokens, and taps loads shifted by a row.)
 // `short_conv_edge`, one block per sequence and channel block, takes the first
 // W - 1 tokens, which read the state, and then writes the final state.
 // Sequences that are known to have no more tokens, as in decoding, need it
@@ -30,8 +31,15 @@ using namespace mlir::gdn;
 
 namespace {
 
-// Channels of one block of the inner kernel.
+// Channels of one block of the inner kernel with many taps.
 constexpr int64_t kBlockChannels = 128;
+// Taps up to which inputs and taps stay in registers.
+constexpr int64_t kMaxRegisterTaps = 8;
+// Tokens that a warp walks, and those whose loads are in flight at once.
+constexpr int64_t kBlockTokens = 64;
+constexpr int64_t kTokensAtOnce = 8;
+// More would take the registers of other warps.
+constexpr int64_t kChannelsOfThread = 4;
 // Both are unrolled.
 constexpr int64_t kMaxTaps = 64;
 constexpr int64_t kMaxStored = 256;
@@ -132,7 +140,81 @@ public:
 
 } // namespace
 
-static void buildInnerKernel(ConvPlan &plan) {
+namespace {
+
+/// A warp on the inner tokens of a block, with the last inputs in registers.
+class WalkKernel : public ConvKernel {
+public:
+  WalkKernel(ConvPlan &plan) : ConvKernel(plan, "short_conv") {}
+
+  void build() {
+    chunk = sequences.chunkAt(rest);
+    count = k.min(k.sub(chunk.left, k.index(plan.taps - 1)),
+                  k.index(plan.shape.rows));
+    auto guarded = scf::IfOp::create(k, k.less(k.index(0), count));
+    {
+      OpBuilder::InsertionGuard guard(k);
+      k.setInsertionPointToStart(guarded.thenBlock());
+      walk();
+    }
+    ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
+    Value blocks = arith::ConstantIndexOp::create(host, plan.channelBlocks());
+    k.launch(host.createOrFold<arith::MulIOp>(
+        plan.getSequences().countSlots(host), blocks));
+  }
+
+private:
+  void walk() {
+    for (int64_t i = 0; i < plan.taps; ++i)
+      taps.push_back(tap(i));
+    first = start();
+    SmallVector<Value> inputs;
+    for (int64_t i = 0; i < plan.taps - 1; ++i)
+      inputs.push_back(load(k.index(i), channelsLeft));
+    auto loop = scf::ForOp::create(k, k.index(0), count, k.index(kTokensAtOnce),
+                                   inputs);
+    OpBuilder::InsertionGuard guard(k);
+    k.setInsertionPointToStart(loop.getBody());
+    inputs = llvm::to_vector_of<Value>(loop.getRegionIterArgs());
+    SmallVector<Value> bounds;
+    for (int64_t t = 0; t < kTokensAtOnce; ++t) {
+      Value token = k.add(loop.getInductionVar(), k.index(t));
+      bounds.push_back(arith::SelectOp::create(k, k.less(token, count),
+                                               channelsLeft, k.index(0)));
+      inputs.push_back(
+          load(k.add(token, k.index(plan.taps - 1)), bounds.back()));
+    }
+    for (auto [t, bound] : llvm::enumerate(bounds)) {
+      Value row = k.add(k.add(chunk.row, k.index(t + plan.taps - 1)),
+                        loop.getInductionVar());
+      k.store(result(output(ArrayRef<Value>(inputs).slice(t, plan.taps))),
+              {out, {row, channel}, {1}, {bound}});
+    }
+    scf::YieldOp::create(k, ArrayRef<Value>(inputs).take_back(plan.taps - 1));
+  }
+
+  Value load(Value token, Value bound) {
+    return k.load({x, {k.add(chunk.row, token), channel}, {1}, {bound}}, row());
+  }
+
+  Value output(ArrayRef<Value> inputs) {
+    Value y = first;
+    for (auto [weight, input] : llvm::zip_equal(taps, inputs))
+      y = k.fadd(y, k.fmul(weight, k.convert(input, k.getF32Type())));
+    return y;
+  }
+
+  Chunk chunk;
+  /// Tokens of this block.
+  Value count;
+  /// One row each: the taps and what the sums start from.
+  SmallVector<Value> taps;
+  Value first;
+};
+
+} // namespace
+
+static void buildShiftedKernel(ConvPlan &plan) {
   ConvKernel kernel(plan, "short_conv");
   KernelBuilder &k = kernel.k;
   Chunk chunk = kernel.sequences.chunkAt(kernel.rest);
@@ -319,8 +401,19 @@ LogicalResult mlir::gdn::buildShortConvKernels(ShortConvOp op, L2NormOp norm) {
   ConvPlan edge(op, norm, edgeShape);
   std::optional<int64_t> length = edge.knownLength();
   if (!length || *length >= taps) {
-    ConvPlan inner(op, norm, RowShape(channels, type.getElementType()));
-    buildInnerKernel(inner);
+    if (taps <= kMaxRegisterTaps) {
+      RowShape shape = edgeShape;
+      shape.rows = kBlockTokens;
+      if (!norm) {
+        shape.elementsPerChunk = kChannelsOfThread;
+        shape.cols = shape.lanes * kChannelsOfThread;
+      }
+      ConvPlan inner(op, norm, shape);
+      WalkKernel(inner).build();
+    } else {
+      ConvPlan inner(op, norm, RowShape(channels, type.getElementType()));
+      buildShiftedKernel(inner);
+    }
   }
   EdgeKernel(edge).build();
   return success();

@@ -19,9 +19,9 @@ if COMPILE_ONLY:
 
 from huggingface_models import REAL, causal_lm, logits, patched  # noqa: E402
 
-# Of the logits' norm. The plain model differs from its float32 copy by this order; what is compared
-# is how much more the patched one does.
-BFLOAT16 = 3e-2
+# Of the logits' norm. What is compared is how much more the patched model differs from its float32 copy than
+# the plain one, which is 3.1e-2 to 4.5e-2 away from it on an H200; beyond this limit something is wrong.
+BFLOAT16 = 6e-2
 
 
 @pytest.fixture(scope="module", params=REAL)

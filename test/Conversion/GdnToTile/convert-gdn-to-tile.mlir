@@ -185,12 +185,18 @@ func.func @rows(%x: memref<2x5x2x16xbf16>, %y: memref<2x5x2x16xbf16>, %w: memref
 
 // -----
 
-// The inner tokens shift rows of x; the edge reads the state before it is
-// overwritten, one thread per channel.
+// A warp walks the inner tokens with the last inputs in registers and eight
+// loads in flight; the edge reads the state before it is overwritten, one
+// thread per channel.
 
 // CHECK-LABEL: func @conv_short_conv(
-// CHECK-COUNT-4: gdn_tile.load %{{.*}} dims [0, 1] valid
-// CHECK: gdn_tile.store
+// CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 32>
+// CHECK-COUNT-4: gdn_tile.load %{{.*}} : memref<100x4xbf16>, vector<1x128xbf16>
+// CHECK-COUNT-3: gdn_tile.load %{{.*}} : memref<?x100xbf16>, vector<1x128xbf16>
+// CHECK: scf.for {{.*}} -> (vector<1x128xbf16>, vector<1x128xbf16>, vector<1x128xbf16>)
+// CHECK-NOT: gdn_tile.store
+// CHECK-COUNT-8: gdn_tile.load
+// CHECK-COUNT-8: gdn_tile.store
 // CHECK-LABEL: func @conv_short_conv_edge(
 // CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 32, chunk = 8>
 // CHECK-NOT: gdn_tile.store
@@ -202,6 +208,19 @@ func.func @rows(%x: memref<2x5x2x16xbf16>, %y: memref<2x5x2x16xbf16>, %w: memref
 func.func @conv(%x: memref<2x?x100xbf16>, %y: memref<2x?x100xbf16>, %w: memref<100x4xbf16>, %s: memref<2x100x3xf32>) {
   gdn.short_conv ins(%x, %w : memref<2x?x100xbf16>, memref<100x4xbf16>)
       outs(%y, %s : memref<2x?x100xbf16>, memref<2x100x3xf32>) {activation = #gdn.activation<silu>}
+  return
+}
+
+// -----
+
+// With many taps rows are tokens, and taps loads shifted by a row.
+
+// CHECK-LABEL: func @taps_short_conv(
+// CHECK-COUNT-9: gdn_tile.load %{{.*}} dims [0, 1] valid
+// CHECK: gdn_tile.store
+func.func @taps(%x: memref<2x?x100xbf16>, %y: memref<2x?x100xbf16>, %w: memref<100x9xbf16>, %s: memref<2x100x8xf32>) {
+  gdn.short_conv ins(%x, %w : memref<2x?x100xbf16>, memref<100x9xbf16>)
+      outs(%y, %s : memref<2x?x100xbf16>, memref<2x100x8xf32>)
   return
 }
 

@@ -49,14 +49,29 @@ func.func @state_used_afterwards(%q: tensor<1x3x1x4xf32>, %v: tensor<1x3x1x8xf32
 // A destination that is also an input must not be overwritten while it is read.
 
 // CHECK-LABEL: func @destination_is_input
-// CHECK-SAME: (%[[X:.*]]: memref<4x8xf32>)
+// CHECK-SAME: (%[[X:.*]]: memref<4x8xf32>,
 // CHECK: %[[Y:.*]] = memref.alloc() {{.*}} : memref<4x8xf32>
 // CHECK-NOT: memref.copy
-// CHECK: gdn.l2norm ins(%[[X]] : memref<4x8xf32>) outs(%[[Y]] : memref<4x8xf32>) {eps = 1.000000e-05 : f64}
+// CHECK: gdn.gated_rms_norm ins(%[[X]], %[[X]], %{{.*}}) outs(%[[Y]] : memref<4x8xf32>)
 // CHECK: return %[[Y]]
-func.func @destination_is_input(%x: tensor<4x8xf32> {bufferization.writable = true}) -> tensor<4x8xf32> {
-  %0 = gdn.l2norm ins(%x : tensor<4x8xf32>) outs(%x : tensor<4x8xf32>) {eps = 1.0e-5} -> tensor<4x8xf32>
+func.func @destination_is_input(%x: tensor<4x8xf32> {bufferization.writable = true}, %w: tensor<8xf32>) -> tensor<4x8xf32> {
+  %0 = gdn.gated_rms_norm ins(%x, %x, %w : tensor<4x8xf32>, tensor<4x8xf32>, tensor<8xf32>) outs(%x : tensor<4x8xf32>) -> tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
+}
+
+// l2norm reads a row before it writes it: it may work in place, on a slice too.
+
+// CHECK-LABEL: func @normalised_in_place
+// CHECK-SAME: (%[[X:.*]]: memref<4x8xf32>)
+// CHECK-NOT: memref.alloc
+// CHECK: %[[S:.*]] = memref.subview %[[X]][0, 0] [3, 8] [1, 1]
+// CHECK: gdn.l2norm ins(%[[S]] : {{.*}}) outs(%[[S]] : {{.*}})
+// CHECK: return %[[X]]
+func.func @normalised_in_place(%x: tensor<4x8xf32> {bufferization.writable = true}) -> tensor<4x8xf32> {
+  %s = tensor.extract_slice %x[0, 0] [3, 8] [1, 1] : tensor<4x8xf32> to tensor<3x8xf32>
+  %0 = gdn.l2norm ins(%s : tensor<3x8xf32>) outs(%s : tensor<3x8xf32>) -> tensor<3x8xf32>
+  %1 = tensor.insert_slice %0 into %x[0, 0] [3, 8] [1, 1] : tensor<3x8xf32> into tensor<4x8xf32>
+  return %1 : tensor<4x8xf32>
 }
 
 // The state of the decode loop stays in one buffer.
