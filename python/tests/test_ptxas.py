@@ -12,7 +12,6 @@ from gdn import build, rule
 from test_cpu_recurrence import MODELS
 from tool_paths import need_tool, skip_or_fail
 
-
 # One long sequence is known to be cut into segments; where length or number are open, the kernels
 # find their place in divisions by numbers of run time, or search it.
 FORMS = {
