@@ -211,6 +211,7 @@ def schedule(
     warps=1,
     streaming=False,
     precision="default",
+    wide_from=0,
 ):
     """Text of a schedule attribute, for the argument `schedule` of the builders.
 
@@ -231,6 +232,8 @@ def schedule(
         text += ", streaming = true"
     if precision != "default":
         text += f", precision = {precision}"
+    if wide_from:
+        text += f", wide_from = {wide_from}"
     return f"#gdn.schedule<{text}>"
 
 

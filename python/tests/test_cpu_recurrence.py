@@ -62,6 +62,10 @@ FORMS = {
     ),
     # Two warpgroups, and rows behind V in the last block.
     "wide": dict(T=75, K=24, V=136, chunk=32, value_block=128, every=32, B=2),
+    # Blocks of 32 rows where 16 blocks or more have 16 rows: at N = 2, but not at N = 1.
+    "wide_from": dict(T=37, K=16, V=24, chunk=16, wide_from=16, B=2, dynamic=True),
+    "wide_not": dict(T=37, K=16, V=24, chunk=16, wide_from=16, dynamic=True),
+    "wide_packed": dict(T=69, K=16, V=40, chunk=16, wide_from=24, offsets=(0, 5, 69), dynamic=True),
     "segmented_empty": dict(T=0, K=16, V=8, chunk=16, segments=2),
     "step": dict(T=3, K=24, V=20, phases="step", B=2),
     "step_k": dict(T=3, K=20, V=24, phases="step", state_layout="k_first", state_dtype="bf16"),
@@ -127,7 +131,9 @@ def schedule(path, form, model, dtype):
     # Two blocks of values where V allows it, and the pipelined copies' mark.
     if form.get("segments"):
         return build.schedule("segmented", form["chunk"], 16, 2, form["segments"], form.get("segment_chunks", 1))
-    return build.schedule("split", form["chunk"], form.get("value_block", 16), 2)
+    return build.schedule(
+        "split", form["chunk"], form.get("value_block", 16), 2, wide_from=form.get("wide_from", 0)
+    )
 
 
 def function(path, model, form_name, dtype):

@@ -41,7 +41,8 @@ def test_no_spills(target, size, form, precision):
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)
         spills = re.findall(r"(\w+): \d+ registers, (\d+) bytes spilled", done.stderr)
         kernels = {kernel.rsplit("_", 1)[-1] for kernel, _ in spills}
-        assert done.returncode == 0 and kernels == KERNELS[target], done.stderr
+        # The scan of many sequences, where tiles of its size fit.
+        assert done.returncode == 0 and kernels - {"wide"} == KERNELS[target], done.stderr
         failures += [f"{model}: {kernel} spills {count} bytes" for kernel, count in spills if count != "0"]
         # GLA on sm_90a decays the state while products run, which ptxas does not see through.
         if "(C75" in done.stderr and (model, target) != ("gla", "sm_90a"):

@@ -48,12 +48,14 @@ LogicalResult convertRecurrence(RecurrenceOp op, StateStart start,
   case Phases::Split:
   case Phases::Segmented:
     // One warp per 16 rows of the state, at most 16 warps in a block.
-    if (plan->valueBlock % 16 != 0 || plan->valueBlock > 256)
+    if (int64_t most = plan->wideFrom ? 128 : 256;
+        plan->valueBlock % 16 != 0 || plan->valueBlock > most)
       return op.emitOpError()
              << stringifyPhases(op.getSchedule()->getPhases())
              << " phases need a value_block that is a multiple of 16 and at "
-                "most 256, but it is "
-             << plan->valueBlock;
+                "most "
+             << most << (plan->wideFrom ? " with wide_from" : "")
+             << ", but it is " << plan->valueBlock;
     if (plan->every % plan->chunk != 0)
       return op.emitOpError("stores a checkpoint every ")
              << plan->every << " tokens, no multiple of its chunks of "

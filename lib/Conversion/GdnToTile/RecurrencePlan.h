@@ -42,7 +42,7 @@ struct RecurrencePlan {
   RecurrenceOp op;
   GateKind gateKind;
   bool isDelta, hasErase, isKFirst;
-  int64_t chunk, valueBlock, stages, segments, segmentChunks, warps;
+  int64_t chunk, valueBlock, stages, segments, segmentChunks, warps, wideFrom;
   bool streaming;
   /// Operands of products of 16-bit inputs are pairs of 16-bit parts.
   bool isHigh;

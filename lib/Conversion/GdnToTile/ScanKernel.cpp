@@ -19,6 +19,7 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace mlir::gdn;
@@ -305,10 +306,11 @@ namespace {
 
 class ScanKernel : StateScan {
 public:
-  ScanKernel(RecurrencePlan &plan)
-      : StateScan(plan, "scan", /*hasOutput=*/true) {}
+  ScanKernel(RecurrencePlan &plan, StringRef name = "scan")
+      : StateScan(plan, name, /*hasOutput=*/true) {}
 
-  void build();
+  /// A kernel whose blocks scan `places` sequences or segments.
+  void build(Value places);
 
 private:
   Value loadInitial(const Segment &segment);
@@ -344,7 +346,7 @@ Value ScanKernel::loadInitial(const Segment &segment) {
       .getResult(0);
 }
 
-void ScanKernel::build() {
+void ScanKernel::build(Value places) {
   addArguments();
   int64_t blocks = plan.getValueBlocks();
   Segment segment = segments.at(splitBlockId(blocks));
@@ -357,11 +359,33 @@ void ScanKernel::build() {
       rows = k.onlyIf(k.equal(segment.index, segment.boundaries), rows);
     storeState(final, stateAccess(state, rows));
   }
+  launch(places, blocks);
+}
 
-  ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
-  launch(plan.getSegments().countSegments(host), blocks);
+// 1 if there are `wideFrom` blocks or more, else 0.
+static Value isWide(ImplicitLocOpBuilder &b, RecurrencePlan &plan,
+                    Value places) {
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, value);
+  };
+  Value blocks = b.createOrFold<arith::MulIOp>(
+      places, index(plan.valueHeads * plan.getValueBlocks()));
+  Value times = b.createOrFold<arith::DivUIOp>(blocks, index(plan.wideFrom));
+  return b.createOrFold<arith::MinUIOp>(times, index(1));
 }
 
 void mlir::gdn::buildScanKernel(RecurrencePlan &plan) {
-  ScanKernel(plan).build();
+  ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
+  Value places = plan.getSegments().countSegments(host);
+  RecurrencePlan wide = plan;
+  wide.valueBlock = 2 * plan.valueBlock;
+  if (!plan.wideFrom || plan.valueSize <= plan.valueBlock)
+    return ScanKernel(plan).build(places);
+  Value inWide = isWide(host, plan, places);
+  if (std::optional<int64_t> known = getConstantIntValue(inWide))
+    return ScanKernel(*known ? wide : plan).build(places);
+  // A launch of no blocks is none.
+  Value widePlaces = host.createOrFold<arith::MulIOp>(places, inWide);
+  ScanKernel(plan).build(host.createOrFold<arith::SubIOp>(places, widePlaces));
+  ScanKernel(wide, "scan_wide").build(widePlaces);
 }

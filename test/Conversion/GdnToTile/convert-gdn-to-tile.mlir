@@ -380,6 +380,16 @@ func.func @value_block_too_large(%q: memref<1x4x1x16xf32>, %s: memref<1x1x16x16x
 
 // -----
 
+func.func @wide_block_too_large(%q: memref<1x4x1x16xf32>, %s: memref<1x1x16x16xf32>) {
+  // expected-error @+1 {{split phases need a value_block that is a multiple of 16 and at most 128 with wide_from, but it is 144}}
+  gdn.recurrence ins(%q, %q, %q : memref<1x4x1x16xf32>, memref<1x4x1x16xf32>, memref<1x4x1x16xf32>)
+      outs(%q, %s : memref<1x4x1x16xf32>, memref<1x1x16x16xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 144, wide_from = 5>}
+  return
+}
+
+// -----
+
 func.func @step_registers(%q: memref<1x4x1x256xf32>, %s: memref<1x1x256x256xf32>) {
   // expected-error @+1 {{step phases keep the state of a block in the registers of one block, but value_block = 64 with K = 256 needs 512 of the 255 of a thread}}
   gdn.recurrence ins(%q, %q, %q : memref<1x4x1x256xf32>, memref<1x4x1x256xf32>, memref<1x4x1x256xf32>)

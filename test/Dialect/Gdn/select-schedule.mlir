@@ -229,3 +229,45 @@ func.func @channels(%q: tensor<1x512x2x128xbf16>, %g: tensor<1x512x2x128xf32>, %
       -> tensor<1x512x2x128xbf16>, tensor<1x2x128x128xf32>
   return %0#0 : tensor<1x512x2x128xbf16>
 }
+
+// Blocks of 64 rows of the state that need a second wave become half as many of
+// 128; with an open number of sequences that is decided when the function is
+// called, later for packed ones.
+
+// SM90-LABEL: func @one_wave
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 3>
+// SM89-LABEL: func @one_wave
+func.func @one_wave(%q: tensor<2x512x32x128xbf16>, %s: tensor<2x32x128x128xf32>) -> tensor<2x512x32x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<2x512x32x128xbf16>, tensor<2x512x32x128xbf16>, tensor<2x512x32x128xbf16>)
+      outs(%q, %s : tensor<2x512x32x128xbf16>, tensor<2x32x128x128xf32>) -> tensor<2x512x32x128xbf16>, tensor<2x32x128x128xf32>
+  return %0#0 : tensor<2x512x32x128xbf16>
+}
+
+// SM90-LABEL: func @two_waves
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 128, stages = 3>
+// SM89-LABEL: func @two_waves
+// SM89: value_block = 64
+func.func @two_waves(%q: tensor<3x512x32x128xbf16>, %s: tensor<3x32x128x128xf32>) -> tensor<3x512x32x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<3x512x32x128xbf16>, tensor<3x512x32x128xbf16>, tensor<3x512x32x128xbf16>)
+      outs(%q, %s : tensor<3x512x32x128xbf16>, tensor<3x32x128x128xf32>) -> tensor<3x512x32x128xbf16>, tensor<3x32x128x128xf32>
+  return %0#0 : tensor<3x512x32x128xbf16>
+}
+
+// SM90-LABEL: func @open_number
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 3, wide_from = 133>
+// SM89-LABEL: func @open_number
+// SM89-NOT: wide_from
+func.func @open_number(%q: tensor<?x?x32x96xf16>, %s: tensor<?x32x96x96xf32>) -> tensor<?x?x32x96xf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x?x32x96xf16>, tensor<?x?x32x96xf16>, tensor<?x?x32x96xf16>)
+      outs(%q, %s : tensor<?x?x32x96xf16>, tensor<?x32x96x96xf32>) -> tensor<?x?x32x96xf16>, tensor<?x32x96x96xf32>
+  return %0#0 : tensor<?x?x32x96xf16>
+}
+
+// SM90-LABEL: func @open_number_packed
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 3, wide_from = 397>
+// SM89-LABEL: func @open_number_packed
+func.func @open_number_packed(%q: tensor<1x?x64x128xbf16>, %cu: tensor<?xi32>, %s: tensor<?x64x128x128xf32>) -> tensor<1x?x64x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x64x128xbf16>, tensor<1x?x64x128xbf16>, tensor<1x?x64x128xbf16>)
+      offsets(%cu : tensor<?xi32>) outs(%q, %s : tensor<1x?x64x128xbf16>, tensor<?x64x128x128xf32>) -> tensor<1x?x64x128xbf16>, tensor<?x64x128x128xf32>
+  return %0#0 : tensor<1x?x64x128xbf16>
+}

@@ -43,10 +43,10 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t valueBlock, int64_t stages,
                                    int64_t segments, int64_t segmentChunks,
                                    int64_t warps, bool streaming,
-                                   Precision precision) {
+                                   Precision precision, int64_t wideFrom) {
   if (phases == Phases::Auto) {
     if (chunk == 0 && valueBlock == 0 && stages == 1 && segments == 0 &&
-        segmentChunks == 1 && warps == 1 && !streaming)
+        segmentChunks == 1 && warps == 1 && !streaming && wideFrom == 0)
       return success();
     return emitError() << "schedule: with phases = auto only precision can be "
                           "asked for; the other fields need phases";
@@ -74,6 +74,13 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                           "segmented phases, but phases is "
                        << stringifyPhases(phases);
   }
+  if (wideFrom < 0 || wideFrom > limit)
+    return emitError() << "schedule: wide_from must lie in 0.." << limit
+                       << ", but is " << wideFrom;
+  if (wideFrom && phases != Phases::Split && phases != Phases::Segmented)
+    return emitError() << "schedule: wide_from belongs to split and segmented "
+                          "phases, but phases is "
+                       << stringifyPhases(phases);
   if (warps < 1 || warps > 16)
     return emitError() << "schedule: warps must lie in 1..16, but is " << warps;
   if (phases != Phases::Step && (warps != 1 || streaming))

@@ -31,6 +31,8 @@ constexpr int64_t kFewStates = 512;
 constexpr int64_t kMaxSegments = 32;
 // Chunks below which a segment does not repay its transition matrix.
 constexpr int64_t kSegmentChunks = 10;
+// Rows of the state whose products a warpgroup makes.
+constexpr int64_t kRolesValueBlock = 64;
 // Value channels of a block on the CPU.
 constexpr int64_t kMaxCpuValueBlock = 256;
 // Key channels from which the state leaves registers for short chunks only.
@@ -117,7 +119,7 @@ ScheduleAttr getStep(MLIRContext *context, int64_t chunk, int64_t rows,
                      int64_t warps, bool streaming, Precision precision) {
   return ScheduleAttr::get(context, Phases::Step, chunk, rows, /*stages=*/1,
                            /*segments=*/0, /*segment_chunks=*/1, warps,
-                           streaming, precision);
+                           streaming, precision, /*wide_from=*/0);
 }
 
 /// Measured on an H200 at K = V = 128. A few states are a matter of latency:
@@ -164,15 +166,48 @@ int64_t selectSegments(RecurrenceOp op, const GpuTarget &target,
   return segments < 3 ? 0 : std::min(segments, kMaxSegments);
 }
 
+/// Blocks of the scan from which they have 128 rows of the state instead of 64;
+/// 0: never. Measured on an H200 at K = V = 128: a chunk takes a block of 128
+/// rows 1.45 times as long as one of 64. So half as many blocks are faster as
+/// soon as those of 64 rows need a second wave. Of packed sequences only the
+/// number is known when a function is called, and the longest one alone takes
+/// 1.45 times as long, too: blocks of 64 rows have to need a fourth wave.
+int64_t selectWideFrom(RecurrenceOp op, const GpuTarget &target) {
+  if (op.getValueSize() <= kRolesValueBlock ||
+      op.getKeySize() > kMaxKeysOfLongChunk)
+    return 0;
+  return (op.getOffsets() ? 3 : 1) * target.multiprocessors + 1;
+}
+
+/// A schedule of the scan, whose blocks have 128 rows from `wideFrom` blocks of
+/// `valueBlock` rows on.
+ScheduleAttr getScanSchedule(RecurrenceOp op, int64_t chunk, int64_t valueBlock,
+                             int64_t stages, int64_t segments, int64_t wideFrom,
+                             Precision precision) {
+  int64_t sequences = op.getNumSequences();
+  if (wideFrom && !ShapedType::isDynamic(sequences)) {
+    int64_t blocks = sequences * op.getNumValueHeads() *
+                     llvm::divideCeil(op.getValueSize(), valueBlock);
+    if (blocks >= wideFrom) {
+      valueBlock *= 2;
+      segments = 0; // These blocks are as many as run at once.
+    }
+    wideFrom = 0;
+  }
+  return ScheduleAttr::get(
+      op.getContext(), segments ? Phases::Segmented : Phases::Split, chunk,
+      valueBlock, stages, segments, segments ? kSegmentChunks : 1, /*warps=*/1,
+      /*streaming=*/false, precision, wideFrom);
+}
+
 FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
                                           const GpuTarget &target,
                                           Precision precision) {
-  MLIRContext *context = op.getContext();
   if ((hasFewTokens(op) && !op.getOffsets()) || hasOddCheckpoints(op))
     return selectStepSchedule(op, precision);
 
   int64_t valueBlock =
-      std::min<int64_t>(64, llvm::alignTo(op.getValueSize(), 16));
+      std::min<int64_t>(kRolesValueBlock, llvm::alignTo(op.getValueSize(), 16));
   int64_t longest = op.getKeySize() > kMaxKeysOfLongChunk ? 32 : 64;
   // The second parts of the state and of a chunk's values take registers.
   bool isHigh = precision == Precision::High &&
@@ -180,7 +215,7 @@ FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
   if (isHigh)
     longest /= 2;
   // Products of whole warpgroups, beside which warps of their own copy.
-  bool hasRoles = target.hasWarpgroupMma() && valueBlock == 64 &&
+  bool hasRoles = target.hasWarpgroupMma() && valueBlock == kRolesValueBlock &&
                   op.getQType().getElementTypeBitWidth() == 16;
   auto fits = [&](int64_t chunk, int64_t stages) {
     return SplitFootprint(op, chunk, valueBlock, stages, hasRoles, isHigh)
@@ -195,12 +230,13 @@ FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
         int64_t deep = hasRoles && stages == 2 && fits(chunk, 3) ? 3 : stages;
         int64_t segments =
             hasRoles ? selectSegments(op, target, valueBlock) : 0;
-        if (segments)
-          return ScheduleAttr::get(context, Phases::Segmented, chunk,
-                                   valueBlock, deep, segments, kSegmentChunks,
-                                   /*warps=*/1, /*streaming=*/false, precision);
-        return ScheduleAttr::get(context, Phases::Split, chunk, valueBlock,
-                                 deep, precision);
+        bool fitsWide =
+            hasRoles && !isHigh &&
+            SplitFootprint(op, chunk, 2 * valueBlock, deep, hasRoles, isHigh)
+                .fits(target);
+        return getScanSchedule(op, chunk, valueBlock, deep, segments,
+                               fitsWide ? selectWideFrom(op, target) : 0,
+                               precision);
       }
   SplitFootprint least(op, 16, valueBlock, 1, hasRoles, isHigh);
   op.emitOpError("does not fit the shared memory of ")

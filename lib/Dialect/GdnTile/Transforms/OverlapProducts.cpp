@@ -26,8 +26,12 @@ namespace mlir::gdn_tile {
 using namespace mlir;
 using namespace mlir::gdn_tile;
 
-// Registers of a thread that the loads in front of one group of products take.
+// Registers of a thread that the loads in front of one group of products take,
+// in one warpgroup and in two, which have fewer; still fewer beside stores to
+// global memory, which need addresses.
 constexpr int64_t kMaxLoadedRegisters = 40;
+constexpr int64_t kMaxLoadedRegistersOfTwo = 32;
+constexpr int64_t kMaxLoadedRegistersBesideStores = 16;
 
 // Ops that everything stays in front of or behind.
 static bool isFence(Operation &op) {
@@ -163,6 +167,13 @@ static Operation *findGroupInFront(Operation *load) {
   return first;
 }
 
+static bool isSharedLoad(Operation &op) {
+  if (auto load = dyn_cast<LoadOp>(op))
+    return isShared(load.getMemref().getType());
+  auto load = dyn_cast<memref::LoadOp>(op);
+  return load && isShared(load.getMemRefType());
+}
+
 // Computes numbers and addresses as soon as possible: loads move past what
 // stands in front of these.
 static void addressEarly(Block &block) {
@@ -181,13 +192,6 @@ static void addressEarly(Block &block) {
     else
       op.moveBefore(&block, block.begin());
   }
-}
-
-static bool isSharedLoad(Operation &op) {
-  if (auto load = dyn_cast<LoadOp>(op))
-    return isShared(load.getMemref().getType());
-  auto load = dyn_cast<memref::LoadOp>(op);
-  return load && isShared(load.getMemRefType());
 }
 
 // Issues the copies that stand in front of the block's first products behind
@@ -212,6 +216,15 @@ static void issueCopiesLate(Block &block) {
     op->moveAfter(&*last);
 }
 
+static int64_t getMaxLoadedRegisters(Block &block, KernelAttr kernel) {
+  if (kernel.getWarps() <= 4)
+    return kMaxLoadedRegisters;
+  bool stores = llvm::any_of(block.getOps<StoreOp>(), [](StoreOp store) {
+    return !isShared(store.getMemref().getType());
+  });
+  return stores ? kMaxLoadedRegistersBesideStores : kMaxLoadedRegistersOfTwo;
+}
+
 // Loads from shared memory queue behind the operands of the products in flight:
 // as many as there are registers for are issued in front of the products.
 static void loadEarly(Block &block, KernelAttr kernel) {
@@ -219,13 +232,14 @@ static void loadEarly(Block &block, KernelAttr kernel) {
   for (Operation &op : block)
     if (isSharedLoad(op))
       loads.push_back(&op);
+  int64_t most = getMaxLoadedRegisters(block, kernel);
   DenseMap<Operation *, int64_t> taken;
   for (Operation *load : loads) {
     Operation *place = findGroupInFront(load);
     if (!place)
       continue;
     int64_t registers = countRegisters(kernel, load->getResult(0).getType());
-    if (taken[place] + registers > kMaxLoadedRegisters)
+    if (taken[place] + registers > most)
       continue;
     taken[place] += registers;
     load->moveBefore(place);

@@ -72,6 +72,7 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     | `stages` | buffers per shared-memory tile of the scan: 1 (synchronous) or more |
     | `segments` | with `segmented`, and only then: segments that all sequences together are cut into, at most about |
     | `segment_chunks` | with `segmented`: least number of chunks of a segment, 1 unless given |
+    | `wide_from` | with `split` and `segmented`: blocks of the scan from which they have twice `value_block` rows each; 0, never, unless given |
     | `warps` | `step` phases token by token: warps of a block, 1 to 16 |
     | `streaming` | `step` phases: the caches need not keep the state; pays while all states together are small |
     | `precision` | `default` or `high`: see below |
@@ -108,6 +109,11 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     With `phases = auto`, the default, only `precision` is asked for and
     `gdn-select-schedule` chooses the rest: `#gdn.schedule<precision = high>`.
 
+    With `wide_from` there are two scan kernels, and which one runs is decided when
+    the function is called: that with blocks of twice as many rows if the sequences
+    or segments give `wide_from` blocks of `value_block` rows or more. Both compute
+    the same bits.
+
     Example: `#gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>`.
   }];
   let parameters = (ins
@@ -119,13 +125,15 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     DefaultValuedParameter<"int64_t", "1">:$segment_chunks,
     DefaultValuedParameter<"int64_t", "1">:$warps,
     DefaultValuedParameter<"bool", "false">:$streaming,
-    Gdn_DefaultEnumParameter<Gdn_Precision, "Precision::Default">:$precision);
+    Gdn_DefaultEnumParameter<Gdn_Precision, "Precision::Default">:$precision,
+    DefaultValuedParameter<"int64_t", "0">:$wide_from);
   let builders = [
     AttrBuilder<(ins "::mlir::gdn::Phases":$phases, "int64_t":$chunk,
                      "int64_t":$valueBlock, "int64_t":$stages,
                      CArg<"::mlir::gdn::Precision", "::mlir::gdn::Precision::Default">:$precision), [{
       return $_get($_ctxt, phases, chunk, valueBlock, stages, /*segments=*/0,
-                   /*segment_chunks=*/1, /*warps=*/1, /*streaming=*/false, precision);
+                   /*segment_chunks=*/1, /*warps=*/1, /*streaming=*/false, precision,
+                   /*wide_from=*/0);
     }]>
   ];
   let extraClassDeclaration = [{

@@ -1,0 +1,44 @@
+// RUN: gdn-opt %s -split-input-file -convert-gdn-to-tile -canonicalize -cse | FileCheck %s
+
+// Two scan kernels, of which one gets no blocks: 4 heads of 2 blocks of 16 rows
+// for each of N sequences, from 9 blocks on half as many of 32 rows.
+
+// CHECK-LABEL: func @wide_from_scan
+// CHECK-SAME: #gdn_tile.kernel<warps = 1,
+// CHECK: vector<16x16xf32>
+// CHECK-LABEL: func @wide_from_scan_wide
+// CHECK-SAME: #gdn_tile.kernel<warps = 2,
+// CHECK: vector<32x16xf32>
+// CHECK-LABEL: func @wide_from(
+// CHECK: %[[N:.*]] = memref.dim %arg1, %c0
+// CHECK: %[[BLOCKS:.*]] = arith.muli %[[N]], %c8
+// CHECK: %[[TIMES:.*]] = arith.divui %[[BLOCKS]], %c9
+// CHECK: %[[IS_WIDE:.*]] = arith.minui %[[TIMES]], %c1
+// CHECK: %[[WIDE:.*]] = arith.muli %[[N]], %[[IS_WIDE]]
+// CHECK: %[[NARROW:.*]] = arith.subi %[[N]], %[[WIDE]]
+// CHECK: %[[GRID:.*]] = arith.muli %[[NARROW]], %c8
+// CHECK: gdn_tile.launch @wide_from_scan grid(%[[GRID]])
+// CHECK: %[[GRID:.*]] = arith.muli %[[WIDE]], %c4
+// CHECK: gdn_tile.launch @wide_from_scan_wide grid(%[[GRID]])
+func.func @wide_from(%q: memref<?x32x4x16xbf16>, %s: memref<?x4x24x16xf32>, %v: memref<?x32x4x24xbf16>) {
+  gdn.recurrence ins(%q, %q, %v : memref<?x32x4x16xbf16>, memref<?x32x4x16xbf16>, memref<?x32x4x24xbf16>)
+      outs(%v, %s : memref<?x32x4x24xbf16>, memref<?x4x24x16xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 16, wide_from = 9>}
+  return
+}
+
+// -----
+
+// With a known number of sequences there is one.
+
+// CHECK-LABEL: func @wide_known_scan(
+// CHECK-SAME: #gdn_tile.kernel<warps = 2,
+// CHECK-LABEL: func @wide_known(
+// CHECK: gdn_tile.launch @wide_known_scan grid(%c8)
+// CHECK-NOT: gdn_tile.launch
+func.func @wide_known(%q: memref<2x32x4x16xbf16>, %s: memref<2x4x24x16xf32>, %v: memref<2x32x4x24xbf16>) {
+  gdn.recurrence ins(%q, %q, %v : memref<2x32x4x16xbf16>, memref<2x32x4x16xbf16>, memref<2x32x4x24xbf16>)
+      outs(%v, %s : memref<2x32x4x24xbf16>, memref<2x4x24x16xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 16, wide_from = 9>}
+  return
+}
