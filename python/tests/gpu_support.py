@@ -110,6 +110,7 @@ class Problem:
     chunk: int = None
     value_block: int = None
     stages: int = 2
+    wide_from: int = 0
     phases: str = "split"
     segments: int = 0
     segment_chunks: int = 1
@@ -130,9 +131,9 @@ class Problem:
         if self.chunk:
             block = self.value_block or min(64, -(-self.V // 16) * 16)
             phases = "segmented" if self.segments else self.phases
-            schedule = build.schedule(
-                phases, self.chunk, block, self.stages, self.segments, self.segment_chunks, precision=self.precision
-            )
+            segmented = dict(segments=self.segments, segment_chunks=self.segment_chunks) if self.segments else {}
+            options = dict(segmented, precision=self.precision, wide_from=self.wide_from)
+            schedule = build.schedule(phases, self.chunk, block, self.stages, **options)
         return build.recurrence(
             self.B if self.static or self.starts else None,
             self.T if self.static else None,
