@@ -271,3 +271,15 @@ func.func @open_number_packed(%q: tensor<1x?x64x128xbf16>, %cu: tensor<?xi32>, %
       offsets(%cu : tensor<?xi32>) outs(%q, %s : tensor<1x?x64x128xbf16>, tensor<?x64x128x128xf32>) -> tensor<1x?x64x128xbf16>, tensor<?x64x128x128xf32>
   return %0#0 : tensor<1x?x64x128xbf16>
 }
+
+// Checkpoints leave two warpgroups no registers.
+
+// SM90-LABEL: func @two_waves_of_checkpoints
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 3>
+// SM89-LABEL: func @two_waves_of_checkpoints
+func.func @two_waves_of_checkpoints(%q: tensor<3x512x32x128xbf16>, %s: tensor<3x32x128x128xf32>, %c: tensor<3x8x32x128x128xf32>) -> tensor<3x512x32x128xbf16> {
+  %0:3 = gdn.recurrence ins(%q, %q, %q : tensor<3x512x32x128xbf16>, tensor<3x512x32x128xbf16>, tensor<3x512x32x128xbf16>)
+      outs(%q, %s : tensor<3x512x32x128xbf16>, tensor<3x32x128x128xf32>) checkpoints(%c : tensor<3x8x32x128x128xf32>) {every = 64 : i64}
+      -> tensor<3x512x32x128xbf16>, tensor<3x32x128x128xf32>, tensor<3x8x32x128x128xf32>
+  return %0#0 : tensor<3x512x32x128xbf16>
+}

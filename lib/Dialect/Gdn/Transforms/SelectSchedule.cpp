@@ -172,9 +172,10 @@ int64_t selectSegments(RecurrenceOp op, const GpuTarget &target,
 /// soon as those of 64 rows need a second wave. Of packed sequences only the
 /// number is known when a function is called, and the longest one alone takes
 /// 1.45 times as long, too: blocks of 64 rows have to need a fourth wave.
+/// Addresses of checkpoints do not fit the registers of two warpgroups.
 int64_t selectWideFrom(RecurrenceOp op, const GpuTarget &target) {
   if (op.getValueSize() <= kRolesValueBlock ||
-      op.getKeySize() > kMaxKeysOfLongChunk)
+      op.getKeySize() > kMaxKeysOfLongChunk || op.getCheckpoints())
     return 0;
   return (op.getOffsets() ? 3 : 1) * target.multiprocessors + 1;
 }

@@ -27,11 +27,9 @@ using namespace mlir;
 using namespace mlir::gdn_tile;
 
 // Registers of a thread that the loads in front of one group of products take,
-// in one warpgroup and in two, which have fewer; still fewer beside stores to
-// global memory, which need addresses.
+// in one warpgroup and in two, which have fewer.
 constexpr int64_t kMaxLoadedRegisters = 40;
 constexpr int64_t kMaxLoadedRegistersOfTwo = 32;
-constexpr int64_t kMaxLoadedRegistersBesideStores = 16;
 
 // Ops that everything stays in front of or behind.
 static bool isFence(Operation &op) {
@@ -216,15 +214,6 @@ static void issueCopiesLate(Block &block) {
     op->moveAfter(&*last);
 }
 
-static int64_t getMaxLoadedRegisters(Block &block, KernelAttr kernel) {
-  if (kernel.getWarps() <= 4)
-    return kMaxLoadedRegisters;
-  bool stores = llvm::any_of(block.getOps<StoreOp>(), [](StoreOp store) {
-    return !isShared(store.getMemref().getType());
-  });
-  return stores ? kMaxLoadedRegistersBesideStores : kMaxLoadedRegistersOfTwo;
-}
-
 // Loads from shared memory queue behind the operands of the products in flight:
 // as many as there are registers for are issued in front of the products.
 static void loadEarly(Block &block, KernelAttr kernel) {
@@ -232,7 +221,8 @@ static void loadEarly(Block &block, KernelAttr kernel) {
   for (Operation &op : block)
     if (isSharedLoad(op))
       loads.push_back(&op);
-  int64_t most = getMaxLoadedRegisters(block, kernel);
+  int64_t most =
+      kernel.getWarps() > 4 ? kMaxLoadedRegistersOfTwo : kMaxLoadedRegisters;
   DenseMap<Operation *, int64_t> taken;
   for (Operation *load : loads) {
     Operation *place = findGroupInFront(load);
