@@ -154,8 +154,11 @@ def test_state_that_starts_at_zero_in_the_function():
     (kernel,) = load("\n".join(lines))
     x = inputs(p)
     o, state = kernel(**x, o=poison(x["v"].shape, p.dtype))
-    check(p, (torch.as_tensor(o, device=DEVICE), torch.as_tensor(state, device=DEVICE)),
-          expected(p, dict(x, state=torch.zeros_like(x["state"]))))
+    check(
+        p,
+        (torch.as_tensor(o, device=DEVICE), torch.as_tensor(state, device=DEVICE)),
+        expected(p, dict(x, state=torch.zeros_like(x["state"]))),
+    )
 
 
 @pytest.mark.parametrize("model", MODELS)

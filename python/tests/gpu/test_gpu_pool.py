@@ -178,7 +178,6 @@ def test_checkpoints_of_a_prefill(model, every):
     compare_kept(p, *load(p.text()))
 
 
-@pytest.mark.parametrize("update", [False, True])
 @pytest.mark.parametrize("model", MODELS)
 def test_checkpoints_of_two_warpgroups(model):
     p = Problem(model, B=2, T=200, K=128, V=200, every=64, state_dtype="bf16", value_block=128, chunk=32)
@@ -186,6 +185,7 @@ def test_checkpoints_of_two_warpgroups(model):
     compare_kept(p, kernel)
 
 
+@pytest.mark.parametrize("update", [False, True])
 @pytest.mark.parametrize("every", [16, 24])
 def test_checkpoints_of_packed_sequences(every, update):
     p = Problem("gated_delta", K=32, V=96, layout="k_first", every=every, update=update, **PACKED)
