@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Tokens per second of a small Qwen3.5 text model of transformers, plain and patched.
 
-    python3 python/benchmarks/generate.py [--batch 16] [--prompt 1024] [--new 64]
+    python3 python/benchmarks/generate.py [--batch 16] [--prompt 1024] [--new 64] [--output DIR]
 
 Random weights, the head geometry of Qwen3.5-35B-A3B (16/32 heads of 128), hidden size 2048, four layers of
 which three are linear. The plain model uses what transformers finds: FLA where it is installed.
@@ -17,9 +17,10 @@ from pathlib import Path
 import torch
 
 PYTHON = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(PYTHON), str(PYTHON / "tests")]
+sys.path[:0] = [str(PYTHON), str(PYTHON / "tests"), str(PYTHON / "benchmarks")]
 
 import gdn  # noqa: E402
+import report  # noqa: E402
 from huggingface_models import SIZES, causal_lm  # noqa: E402
 
 
@@ -45,17 +46,28 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, value in (("batch", 16), ("prompt", 1024), ("new", 64)):
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args()
     SIZES.update(hidden_size=2048, intermediate_size=4096, num_attention_heads=16, num_key_value_heads=2, head_dim=128)
     model = causal_lm("qwen3_5", "cuda", torch.bfloat16, key_heads=16, value_heads=32, key=128, value=128)
     tokens = torch.randint(2, 128, (options.batch, options.prompt), device="cuda")
     rule = "FLA" if importlib.util.find_spec("fla") else "torch"
-    print(f"{torch.cuda.get_device_name()}, Qwen3.5 with 4 layers, batch {options.batch}, prompt {options.prompt}")
     rows = [(f"plain ({rule})", *speed(model, tokens, options.new))]
     gdn.patch_transformers("qwen3_5")
     rows.append(("patched", *speed(model, tokens, options.new)))
-    for label, prefill, decode in rows:
-        print(f"{label:<16}{prefill:>12.0f} prompt tokens/s{decode:>10.0f} generated tokens/s")
+    facts = report.machine()
+    lines = [
+        report.describe(facts),
+        f"Qwen3.5 with 4 layers, batch {options.batch}, prompt {options.prompt}, {options.new} new tokens",
+        *(
+            f"{label:<16}{prefill:>12.0f} prompt tokens/s{new:>10.0f} generated tokens/s"
+            for label, prefill, new in rows
+        ),
+    ]
+    text = "\n".join(lines) + "\n"
+    print(text)
+    sizes = {name: getattr(options, name) for name in ("batch", "prompt", "new")}
+    report.save(options.output, "generate", facts, {"sizes": sizes, "rows": rows}, text)
     return 0
 
 

@@ -53,12 +53,12 @@ def projected(B, T, seed):
 class Gdn:
     name = "gdn"
 
-    def __init__(self, p):
-        self.p = p
+    def __init__(self, p, state_dtype=torch.float32):
+        self.p, self.state_dtype = p, state_dtype
 
     def caches(self, B):
         conv = torch.zeros(B, 2 * KEYS + VALUES, TAPS - 1, device="cuda", dtype=torch.bfloat16)
-        return conv, torch.zeros(B, VALUE_HEADS, SIZE, SIZE, device="cuda")
+        return conv, torch.zeros(B, VALUE_HEADS, SIZE, SIZE, device="cuda", dtype=self.state_dtype)
 
     def __call__(self, inputs, caches):
         p, (qkv, _, _, _, a, b, z), (conv, state) = self.p, inputs, caches
@@ -192,13 +192,16 @@ def main():
         for B, T in ((1, options.tokens), (options.batch, 1)):
             print_kernels(Gdn(Parameters()), B, T)
         return 0
-    sides = [Gdn(Parameters()), Fla(Parameters())]
+    parameters = Parameters()
+    sides = [Gdn(parameters), Fla(parameters)]
+    sides16 = [Gdn(parameters, torch.bfloat16), sides[1]]
     rows = []
     cases = [
-        (f"prefill, 1 x {options.tokens} tokens", 1, options.tokens),
-        (f"decode, {options.batch} sequences", options.batch, 1),
+        (f"prefill, 1 x {options.tokens} tokens", sides, 1, options.tokens),
+        (f"decode, {options.batch} sequences", sides, options.batch, 1),
+        ("the same, gdn's states in bfloat16", sides16, options.batch, 1),
     ]
-    for label, B, T in cases:
+    for label, sides, B, T in cases:
         print(f"{label} ...", flush=True)
         times, apart = graph_times(sides, [projected(B, T, seed) for seed in range(SETS)])
         rows.append((label, *times, apart))

@@ -68,6 +68,15 @@ def test_pieces_and_single_tokens_continue_the_cache(mixer):
     assert places == [tensor.data_ptr() for tensor in (*cache.conv, cache.recurrent)]
 
 
+def test_states_in_bfloat16(mixer):
+    x = torch.randn(2, 40, HIDDEN)
+    y, _ = expect(mixer, x)
+    cache = mixer.new_cache(2, state_dtype=torch.bfloat16)
+    got = torch.cat([mixer(x[:, a:b], cache) for a, b in ((0, 35), (35, 36), (36, 40))], dim=1)
+    assert cache.recurrent.dtype == torch.bfloat16
+    assert np.linalg.norm(got.numpy() - y) <= 1e-2 * np.linalg.norm(y)
+
+
 def test_rejected_tokens_leave_no_trace(mixer):
     x = torch.randn(3, 20, HIDDEN)
     tries = torch.randn(3, 4, HIDDEN)

@@ -17,7 +17,7 @@ class MixerCache:
         conv       tuple of [N, D, W - 1], one per launch: the last inputs of the convolutions, oldest
                    first, in the type of the activations; q, k and v are one, their channels one behind
                    the other; empty without convolutions
-        recurrent  [N, HV, V, K], float32
+        recurrent  [N, HV, V, K], float32 unless new_cache was asked for less
 
     To try tokens that may be rejected (speculative decoding), `mixer.verify(x, cache)` leaves the cache
     as it is and notes the state behind each of the T tokens; `accept(n)` then moves it behind the
