@@ -126,14 +126,15 @@ func.func @levels(%a: vector<64x64xbf16>, %o: memref<64x64xf32>) attributes {gdn
 }
 
 // In a role, the rows that are used in the shadow of a product are loaded in
-// front of it, 40 registers of them. A product waits until the stage that it
-// reads is full, and is complete before that stage is released; those of
-// other stages run on.
+// front of it, 40 registers of them, and single numbers. A product waits until
+// the stage that it reads is full, and is complete before that stage is released;
+// those of other stages run on.
 
 // CHECK-LABEL: func @stages(
 // CHECK: gdn_tile.ring_wait %[[RING:.*]][%arg2]
 // CHECK: gdn_tile.load %{{.*}} : memref<64xf32, {{.*}}>, vector<1x64xf32>
 // CHECK-NEXT: gdn_tile.load %{{.*}} : memref<64xf32, {{.*}}>, vector<1x64xf32>
+// CHECK-NEXT: memref.load
 // CHECK-NEXT: %[[P:.*]] = gdn_tile.mma
 // CHECK: gdn_tile.load %{{.*}} : memref<64xf32, {{.*}}>, vector<1x64xf32>
 // CHECK: gdn_tile.ring_wait %[[RING]]
@@ -159,6 +160,9 @@ func.func @stages(%x: memref<64x64xf32>, %n: index, %i: index) attributes {gdn_t
       %f0 = gdn_tile.load %g[%c0] dims [0] : memref<64xf32, #shared>, vector<1x64xf32>
       %f1 = gdn_tile.load %g[%c0] dims [0] : memref<64xf32, #shared>, vector<1x64xf32>
       %f2 = gdn_tile.load %g[%c0] dims [0] : memref<64xf32, #shared>, vector<1x64xf32>
+      %one = memref.load %g[%c0] : memref<64xf32, #shared>
+      %ones = vector.broadcast %one : f32 to vector<1x64xf32>
+      gdn_tile.store %ones, %x[%c0, %c0] dims [1] : vector<1x64xf32>, memref<64x64xf32>
       gdn_tile.store %f0, %x[%c0, %c0] dims [1] : vector<1x64xf32>, memref<64x64xf32>
       gdn_tile.store %f1, %x[%c1, %c0] dims [1] : vector<1x64xf32>, memref<64x64xf32>
       gdn_tile.store %f2, %x[%c2, %c0] dims [1] : vector<1x64xf32>, memref<64x64xf32>

@@ -229,7 +229,8 @@ static void loadEarly(Block &block, KernelAttr kernel) {
     if (!place)
       continue;
     int64_t registers = countRegisters(kernel, load->getResult(0).getType());
-    if (taken[place] + registers > most)
+    // A single one, a factor or a flag of the chunk, is always loaded there.
+    if (registers > 1 && taken[place] + registers > most)
       continue;
     taken[place] += registers;
     load->moveBefore(place);
