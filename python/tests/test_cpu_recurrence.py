@@ -66,6 +66,8 @@ FORMS = {
     "wide_from": dict(T=37, K=16, V=24, chunk=16, wide_from=16, B=2, dynamic=True),
     "wide_not": dict(T=37, K=16, V=24, chunk=16, wide_from=16, dynamic=True),
     "wide_packed": dict(T=69, K=16, V=40, chunk=16, wide_from=24, offsets=(0, 5, 69), dynamic=True),
+    # Rows of two warpgroups in a block of the boundaries' kernel.
+    "segmented_whole": dict(T=50, K=128, V=128, chunk=16, segments=100, value_block=64, stages=1),
     "segmented_empty": dict(T=0, K=16, V=8, chunk=16, segments=2),
     "step": dict(T=3, K=24, V=20, phases="step", B=2),
     "step_k": dict(T=3, K=20, V=24, phases="step", state_layout="k_first", state_dtype="bf16"),
@@ -130,7 +132,8 @@ def schedule(path, form, model, dtype):
         return build.schedule("step", 16, 8, warps=warps, streaming=streaming)
     # Two blocks of values where V allows it, and the pipelined copies' mark.
     if form.get("segments"):
-        return build.schedule("segmented", form["chunk"], 16, 2, form["segments"], form.get("segment_chunks", 1))
+        block, least = form.get("value_block", 16), form.get("segment_chunks", 1)
+        return build.schedule("segmented", form["chunk"], block, form.get("stages", 2), form["segments"], least)
     return build.schedule(
         "split", form["chunk"], form.get("value_block", 16), 2, wide_from=form.get("wide_from", 0)
     )

@@ -24,11 +24,12 @@
 using namespace mlir;
 using namespace mlir::gdn;
 
-StateScan::StateScan(RecurrencePlan &plan, StringRef name, bool hasOutput)
+StateScan::StateScan(RecurrencePlan &plan, StringRef name, bool hasOutput,
+                     int64_t valueBlock)
     : plan(plan), hasOutput(hasOutput), c(plan.chunk), kp(plan.keyPad),
-      vb(plan.valueBlock),
+      vb(valueBlock),
       k(plan.op, name,
-        gdn_tile::KernelAttr::get(plan.op.getContext(), plan.valueBlock / 16,
+        gdn_tile::KernelAttr::get(plan.op.getContext(), valueBlock / 16,
                                   gdn_tile::FragmentLayoutKind::Accumulator, 0,
                                   4, /*blocksPerSM=*/0)),
       segments(k, plan.getSegments()) {}
@@ -307,7 +308,7 @@ namespace {
 class ScanKernel : StateScan {
 public:
   ScanKernel(RecurrencePlan &plan, StringRef name = "scan")
-      : StateScan(plan, name, /*hasOutput=*/true) {}
+      : StateScan(plan, name, /*hasOutput=*/true, plan.valueBlock) {}
 
   /// A kernel whose blocks scan `places` sequences or segments.
   void build(Value places);

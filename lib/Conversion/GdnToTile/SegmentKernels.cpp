@@ -36,10 +36,21 @@ namespace {
 // segments
 //===----------------------------------------------------------------------===//
 
+/// Rows of a block. As many blocks as the scan has fill the GPU, but these are
+/// twice as many: so two warpgroups share a block and the tiles of a chunk.
+int64_t getRowsOfBlock(const RecurrencePlan &plan) {
+  bool isWhole = plan.valueSize % 128 == 0 && plan.keySize % 128 == 0;
+  // Otherwise the tiles of more stages would not fit the shared memory.
+  bool isPlain = !plan.type.isF32() && plan.gateKind != GateKind::Channel &&
+                 !plan.hasErase;
+  return isWhole && isPlain && plan.valueBlock == 64 ? 128 : plan.valueBlock;
+}
+
 class SegmentsKernel : StateScan {
 public:
   SegmentsKernel(RecurrencePlan &plan)
-      : StateScan(plan, "segments", /*hasOutput=*/false) {}
+      : StateScan(plan, "segments", /*hasOutput=*/false, getRowsOfBlock(plan)) {
+  }
 
   void build();
 
@@ -105,7 +116,7 @@ void SegmentsKernel::build() {
   addArguments();
   localStates = k.argument(plan.localStates);
   transitions = k.argument(plan.transitions);
-  int64_t valueBlocks = plan.getValueBlocks();
+  int64_t valueBlocks = llvm::divideCeil(plan.valueSize, vb);
   int64_t blocks = valueBlocks + llvm::divideCeil(plan.keySize, vb);
   Value boundary = splitBlockId(blocks);
   segment = segments.beforeBoundary(boundary);

@@ -12,12 +12,13 @@
 
 namespace mlir::gdn {
 
-/// A kernel whose blocks carry `value_block` rows of a head's state over the
+/// A kernel whose blocks carry `valueBlock` rows of a head's state over the
 /// chunks of a segment. Rows at and behind V have no values, and so no output:
 /// their state only decays and is corrected.
 class StateScan {
 public:
-  StateScan(RecurrencePlan &plan, StringRef name, bool hasOutput);
+  StateScan(RecurrencePlan &plan, StringRef name, bool hasOutput,
+            int64_t valueBlock);
 
 protected:
   /// Splits the number of the block, which has `rowBlocks` blocks of rows as

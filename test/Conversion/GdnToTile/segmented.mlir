@@ -168,6 +168,28 @@ func.func @four(%q: memref<2x160x1x16xf32>, %o: memref<2x160x1x16xf32>, %s: memr
 
 // -----
 
+// Whole heads of 128 channels: a block of `segments` has the rows of two
+// warpgroups, one block of values and one of transitions. The other kernels
+// keep the schedule's block.
+
+// CHECK-LABEL: func @whole_segments(
+// CHECK-SAME: gdn_tile.kernel<warps = 8, layout = accumulator>
+// CHECK: arith.remui %{{.*}}, %c2
+// CHECK: scf.for {{.*}} -> (vector<128x128xf32>)
+// CHECK-LABEL: func @whole_scan(
+// CHECK-SAME: gdn_tile.kernel<warps = 4, layout = accumulator>
+// CHECK-LABEL: func @whole(
+// CHECK: gdn_tile.launch @whole_segments grid(%c4)
+func.func @whole(%q: memref<1x192x1x128xbf16>, %b: memref<1x192x1xf32>, %o: memref<1x192x1x128xbf16>, %s: memref<1x1x128x128xf32>) {
+  gdn.recurrence ins(%q, %q, %q : memref<1x192x1x128xbf16>, memref<1x192x1x128xbf16>, memref<1x192x1x128xbf16>)
+      beta(%b : memref<1x192x1xf32>)
+      outs(%o, %s : memref<1x192x1x128xbf16>, memref<1x1x128x128xf32>)
+      {schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, segments = 8>}
+  return
+}
+
+// -----
+
 // Packed sequences: a segment finds its sequence in the offsets. K of 256 in two parts, no transition ahead.
 
 // CHECK-LABEL: func @packed_segments(

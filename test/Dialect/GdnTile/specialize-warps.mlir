@@ -344,6 +344,32 @@ func.func @large_results(%k: memref<64x64xbf16>, %o: memref<64x64xf32>, %n: inde
 
 #shared = #gpu.address_space<workgroup>
 
+// Nothing to store: four warps copy, since a warpgroup gives its registers as a
+// whole.
+
+// CHECK-LABEL: func @two_warpgroups_without_output
+// CHECK: gdn_tile.ring({{.*}}) producers(4) consumers(8) : <2>
+// CHECK: gdn_tile.role "math" warps(8) registers(240) {
+// CHECK: gdn_tile.role "load" warps(4) registers(24) {
+// CHECK-NOT: gdn_tile.role
+func.func @two_warpgroups_without_output(%k: memref<64x64xbf16>, %o: memref<128x64xf32>, %n: index)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 8, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %zero = arith.constant dense<0.0> : vector<128x64xbf16>
+  scf.for %i = %c0 to %n step %c1 {
+    gdn_tile.copy_in %k[%c0, %c0] dims [0, 1] to %kt : memref<64x64xbf16> to memref<64x64xbf16, #shared>
+    %w = gdn_tile.mma %zero, %kt : vector<128x64xbf16>, memref<64x64xbf16, #shared> -> vector<128x64xf32>
+    gdn_tile.store %w, %o[%c0, %c0] dims [0, 1] : vector<128x64xf32>, memref<128x64xf32>
+  } {gdn_tile.stages = 2 : i64}
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
 // Products of three warpgroups have no asynchronous form.
 
 // CHECK-LABEL: func @three_warpgroups

@@ -170,7 +170,7 @@ private:
   scf::ForOp loop;
   Candidate candidate;
   ImplicitLocOpBuilder b;
-  int64_t mathWarps = 0;
+  int64_t mathWarps = 0, loadWarps = kLoadWarps;
   /// Ops of the function's body that only the math role runs.
   SmallVector<Operation *> mathOps;
   Value loadRing, storeRing;
@@ -287,7 +287,7 @@ Value Specializer::tileAt(Value buffers, Value stage) {
 
 void Specializer::buildLoad() {
   IRMapping mapping;
-  RoleOp role = createRole("load", kLoadWarps);
+  RoleOp role = createRole("load", loadWarps);
   OpBuilder::InsertionGuard guard(b);
   scf::ForOp copyLoop = createLoop(role, candidate.copies.getSlice(), mapping);
   Value iteration = iterationOf(copyLoop);
@@ -394,13 +394,16 @@ LogicalResult Specializer::run() {
   if (failed(splitBody()))
     return failure();
   mathWarps = getKernelAttr(func).getWarps();
+  // A role that sets its registers is a part of whole warpgroups.
+  if (mathWarps == kWideWarps && candidate.stored.empty())
+    loadWarps += kStoreWarps;
   auto tilesOf = [](auto &&copies) {
     return llvm::map_to_vector(
         copies, [](auto &copy) -> Value { return copy.getTile(); });
   };
   b.setInsertionPoint(func.getBody().front().getTerminator());
   loadRing = createRing(tilesOf(candidate.copies.copies), candidate.stages,
-                        kLoadWarps, mathWarps, loadBuffers);
+                        loadWarps, mathWarps, loadBuffers);
   if (!candidate.stored.empty()) {
     SmallVector<Value> tiles;
     for (StoredTile &stored : candidate.stored)
