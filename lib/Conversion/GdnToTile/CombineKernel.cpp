@@ -126,10 +126,13 @@ void TransitionScan::build(Value needed) {
     k.setInsertionPointToStart(loop.getBody());
     Value boundary = k.add(first, loop.getInductionVar());
     copyTiles(boundary);
-    Value next = step(loop.getRegionIterArg(0));
-    k.store(next, stateAt(boundary, valuesLeft));
+    Value state = loop.getRegionIterArg(0), next = step(state);
+    // Beside the products: stores of their result would hold up the next ones.
+    k.store(state, stateAt(k.sub(boundary, one), valuesLeft));
     scf::YieldOp::create(k, next);
   }
+  Value last = k.sub(k.add(first, sequence.boundaries), one);
+  k.store(loop.getResult(0), stateAt(last, k.onlyIf(exists, valuesLeft)));
 
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
   Value perSequence =

@@ -141,23 +141,21 @@ static Value countChunksOfSegment(RecurrencePlan &plan,
           one);
   Value each = div(constant(plan.segments), sequences);
   Value isFew = isAtLeast(each, constant(kLeastSegments));
-  Value isMany = isNot(isFew), share = ceilDiv(longest, each);
+  Value pieces = each;
   if (plan.offsets) {
-    // Of unequal lengths one may be several times the mean.
-    Value most = constant(plan.segments), least = constant(kLeastSegments);
-    Value equal = ceilDiv(longest, mul(each, sequences));
-    Value unequal = ceilDiv(mul(longest, least), most);
-    share =
-        b.createOrFold<arith::AddIOp>(mul(isFew, equal), mul(isMany, unequal));
-    isMany = isNot(isAtLeast(each, constant(2)));
+    // Only the length of all is known, and one may be nearly as long. Cutting
+    // two of equal length in two costs a tenth; not cutting that one, half.
+    Value more = isNot(isFew);
+    isFew = isAtLeast(each, constant(2));
+    pieces = max(mul(each, sequences), mul(more, constant(plan.segments)));
   }
-  Value chunks = max(share, constant(plan.segmentChunks));
+  Value chunks = max(ceilDiv(longest, pieces), constant(plan.segmentChunks));
   Value others = b.createOrFold<arith::SubIOp>(longest, one);
   Value isShort =
       isNot(isAtLeast(others, mul(chunks, constant(kLeastSegments - 1))));
   // More than there are: without a place for a boundary.
   Value whole = b.createOrFold<arith::AddIOp>(longest, one);
-  return max(chunks, mul(max(isMany, isShort), whole));
+  return max(chunks, mul(max(isNot(isFew), isShort), whole));
 }
 
 void mlir::gdn::allocateWorkspaces(RecurrencePlan &plan) {

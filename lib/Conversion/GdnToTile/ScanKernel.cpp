@@ -103,8 +103,14 @@ void StateScan::copyTiles() {
   auto fromInput = [&](Value memref) -> Access {
     return {memref, {row, keyHead, zero}, {0, 2}, {rows, keySize}};
   };
+  Value firstCopied = firstValue, left = valuesLeft;
+  if (hasNoValues) {
+    firstCopied = arith::SelectOp::create(k, hasNoValues, zero, firstValue);
+    left = arith::SelectOp::create(k, hasNoValues, k.index(plan.valueSize),
+                                   valuesLeft);
+  }
   auto fromValues = [&](Value memref) -> Access {
-    return {memref, {row, head, firstValue}, {0, 2}, {rows, valuesLeft}};
+    return {memref, {row, head, firstCopied}, {0, 2}, {rows, left}};
   };
   auto copyParts = [&](Value memref, ArrayRef<Value> tiles,
                        ArrayRef<Value> valid) {
@@ -144,6 +150,9 @@ Value StateScan::newValues(ValueRange stateParts, Value grown) {
   Value values = k.loadF32(transposed(k, vTile), {vb, c});
   if (write)
     values = k.fmul(values, k.loadF32(transposed(k, writeTile), {vb, c}));
+  if (hasNoValues)
+    values = arith::SelectOp::create(
+        k, hasNoValues, k.broadcast(k.constant(0.0), {vb, c}), values);
   if (!plan.isDelta)
     return values;
   Value read = k.product(stateParts, kTiles, Value(), /*transposeB=*/true);

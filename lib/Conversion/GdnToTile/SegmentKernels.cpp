@@ -127,6 +127,7 @@ void SegmentsKernel::build() {
   Value isTransition = k.less(firstTransition, zero);
   isTransition = arith::XOrIOp::create(
       k, isTransition, arith::ConstantOp::create(k, k.getBoolAttr(true)));
+  hasNoValues = isTransition;
   // Places behind the last boundary of a sequence hold nothing.
   Value exists = k.less(segment.index, segment.boundaries);
   Value isFirst = k.equal(segment.index, zero);

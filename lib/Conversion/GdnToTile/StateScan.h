@@ -49,6 +49,10 @@ protected:
   SegmentMap segments;
   Value state, boundaryStates;
   Value head, keyHead, firstValue, valuesLeft;
+  /// Set where the block's rows may have no values: whether they have none.
+  /// Then the values of other rows are copied in their place, since whole tiles
+  /// are copied much faster than zeros are written, and count as 0.
+  Value hasNoValues;
 
 private:
   void copyTiles();

@@ -17,9 +17,15 @@
 // Its copy, which the scan of the first segment reads.
 // CHECK: gdn_tile.store %[[S0]], %[[W:.*]][%[[BOUNDARY:.*]], %c1, %{{.*}}] dims [3, 4] valid(%[[OF_STATE]], %c24)
 // CHECK: %[[S:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[S0]])
+// A block of transitions copies values of other rows, and takes zeros for them.
+// CHECK-DAG: %[[FROM:.*]] = arith.select %{{.*}}, %c0, %{{.*}} : index
+// CHECK-DAG: %[[LEFT:.*]] = arith.select %{{.*}}, %c40, %{{.*}} : index
+// CHECK: gdn_tile.copy_in
+// CHECK: gdn_tile.copy_in %{{.*}}[%{{.*}}, %{{.*}}, %[[FROM]]] dims [0, 2] valid(%{{.*}}, %[[LEFT]]) {{.*}} memref<?x4x40xbf16>
 // No q, no P, no output.
-// CHECK-COUNT-5: gdn_tile.copy_in
+// CHECK-COUNT-3: gdn_tile.copy_in
 // CHECK-NOT: gdn_tile.copy_in
+// CHECK: arith.select %{{.*}}, %{{.*}}, %{{.*}} : vector<32x16xf32>
 // CHECK-COUNT-4: gdn_tile.mma
 // CHECK-NOT: gdn_tile.mma
 // CHECK-NOT: gdn_tile.copy_out
@@ -49,9 +55,11 @@
 // CHECK:   %[[P1:.*]] = gdn_tile.mma %[[SL]], %[[MH]] acc(%[[N]] : vector<64x32xf32>)
 // CHECK:   %[[P2:.*]] = gdn_tile.mma %[[SH]], %[[ML]] acc(%[[P1]] : vector<64x32xf32>)
 // CHECK:   %[[NEW:.*]] = gdn_tile.mma %[[SH]], %[[MH]] acc(%[[P2]] : vector<64x32xf32>)
-// CHECK:   gdn_tile.store %[[NEW]]
+// The state is stored beside the products of the next.
+// CHECK:   gdn_tile.store %[[STATE]]
 // CHECK:   scf.yield %[[NEW]]
 // CHECK: } {gdn_tile.stages = 2 : i64}
+// CHECK: gdn_tile.store
 
 // CHECK-LABEL: func @dense_scan(
 // CHECK: %[[IS_WHOLE:.*]] = arith.cmpi eq, %{{.*}}, %c0

@@ -87,11 +87,10 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
         L = C + 1                                      otherwise: nothing is cut
 
     The lengths of packed sequences are not known then, only that of all together,
-    C chunks: G >= 3 gives ceil(C / (N G)) in the place of ceil(C / G), G = 2 gives
-    ceil(3 C / `segments`), which cuts a sequence of more than three times the mean
-    length, and with G < 2 nothing is cut. A transition matrix carries the state
-    over each segment; nothing is truncated. On the CPU (level 1) `segmented` means
-    the same as `fused`.
+    C chunks: with ceil(C / (N G)), for G = 2 ceil(C / `segments`), in the place of
+    ceil(C / G) they are cut for G >= 2, so that a long sequence among short ones has
+    its share of segments. A transition matrix carries the state over each segment;
+    nothing is truncated. On the CPU (level 1) `segmented` means the same as `fused`.
 
     Products of 16-bit inputs run on 16-bit tensor cores. With `precision = default`
     what is computed inside of a chunk (the state, the errors W, the new values U, the
