@@ -67,7 +67,7 @@ FORMS = {
     "wide_not": dict(T=37, K=16, V=24, chunk=16, wide_from=16, dynamic=True),
     "wide_packed": dict(T=69, K=16, V=40, chunk=16, wide_from=24, offsets=(0, 5, 69), dynamic=True),
     # Rows of two warpgroups in a block of the boundaries' kernel.
-    "segmented_whole": dict(T=50, K=128, V=128, chunk=16, segments=100, value_block=64, stages=1),
+    "segmented_whole": dict(T=70, K=128, V=128, chunk=16, segments=100, value_block=64, stages=1),
     "segmented_empty": dict(T=0, K=16, V=8, chunk=16, segments=2),
     "step": dict(T=3, K=24, V=20, phases="step", B=2),
     "step_k": dict(T=3, K=20, V=24, phases="step", state_layout="k_first", state_dtype="bf16"),

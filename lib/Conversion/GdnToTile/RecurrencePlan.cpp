@@ -18,6 +18,8 @@ using namespace mlir::gdn;
 // A sequence of fewer segments is not cut: two of them cost more than they
 // save.
 constexpr int64_t kLeastSegments = 3;
+// Nor is one of so few times the least length of a segment.
+constexpr int64_t kLeastChunks = 4;
 
 Value mlir::gdn::flattenBatchAndTime(ImplicitLocOpBuilder &b, Value value) {
   if (!value)
@@ -151,8 +153,9 @@ static Value countChunksOfSegment(RecurrencePlan &plan,
   }
   Value chunks = max(ceilDiv(longest, pieces), constant(plan.segmentChunks));
   Value others = b.createOrFold<arith::SubIOp>(longest, one);
-  Value isShort =
-      isNot(isAtLeast(others, mul(chunks, constant(kLeastSegments - 1))));
+  Value least = max(mul(chunks, constant(kLeastSegments - 1)),
+                    constant(kLeastChunks * plan.segmentChunks));
+  Value isShort = isNot(isAtLeast(others, least));
   // More than there are: without a place for a boundary.
   Value whole = b.createOrFold<arith::AddIOp>(longest, one);
   return max(chunks, mul(max(isNot(isFew), isShort), whole));

@@ -41,8 +41,8 @@ namespace {
 int64_t getRowsOfBlock(const RecurrencePlan &plan) {
   bool isWhole = plan.valueSize % 128 == 0 && plan.keySize % 128 == 0;
   // Otherwise the tiles of more stages would not fit the shared memory.
-  bool isPlain = !plan.type.isF32() && plan.gateKind != GateKind::Channel &&
-                 !plan.hasErase;
+  bool isPlain = !plan.type.isF32() && !plan.isHigh &&
+                 plan.gateKind != GateKind::Channel && !plan.hasErase;
   return isWhole && isPlain && plan.valueBlock == 64 ? 128 : plan.valueBlock;
 }
 

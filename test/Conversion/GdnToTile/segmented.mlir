@@ -81,7 +81,8 @@
 // CHECK: %[[LEAST:.*]] = arith.maxui %[[SHARE]], %c2
 // CHECK: %[[BEFORE:.*]] = arith.subi %[[C]], %c1
 // CHECK: %[[TWO:.*]] = arith.muli %[[LEAST]], %c2
-// CHECK: %[[MORE:.*]] = arith.divui %[[BEFORE]], %[[TWO]]
+// CHECK: %[[FEW:.*]] = arith.maxui %[[TWO]], %c8
+// CHECK: %[[MORE:.*]] = arith.divui %[[BEFORE]], %[[FEW]]
 // CHECK: %[[CUT:.*]] = arith.minui %[[MORE]], %c1
 // CHECK: %[[NOT:.*]] = arith.subi %c1, %[[CUT]]
 // CHECK: %[[BEHIND:.*]] = arith.addi %[[C]], %c1
@@ -187,11 +188,11 @@ func.func @four(%q: memref<2x160x1x16xf32>, %o: memref<2x160x1x16xf32>, %s: memr
 // CHECK-LABEL: func @whole_scan(
 // CHECK-SAME: gdn_tile.kernel<warps = 4, layout = accumulator>
 // CHECK-LABEL: func @whole(
-// CHECK: gdn_tile.launch @whole_segments grid(%c4)
-func.func @whole(%q: memref<1x192x1x128xbf16>, %b: memref<1x192x1xf32>, %o: memref<1x192x1x128xbf16>, %s: memref<1x1x128x128xf32>) {
-  gdn.recurrence ins(%q, %q, %q : memref<1x192x1x128xbf16>, memref<1x192x1x128xbf16>, memref<1x192x1x128xbf16>)
-      beta(%b : memref<1x192x1xf32>)
-      outs(%o, %s : memref<1x192x1x128xbf16>, memref<1x1x128x128xf32>)
+// CHECK: gdn_tile.launch @whole_segments grid(%c8)
+func.func @whole(%q: memref<1x320x1x128xbf16>, %b: memref<1x320x1xf32>, %o: memref<1x320x1x128xbf16>, %s: memref<1x1x128x128xf32>) {
+  gdn.recurrence ins(%q, %q, %q : memref<1x320x1x128xbf16>, memref<1x320x1x128xbf16>, memref<1x320x1x128xbf16>)
+      beta(%b : memref<1x320x1xf32>)
+      outs(%o, %s : memref<1x320x1x128xbf16>, memref<1x1x128x128xf32>)
       {schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, segments = 8>}
   return
 }

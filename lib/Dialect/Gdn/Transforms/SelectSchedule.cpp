@@ -148,14 +148,14 @@ ScheduleAttr selectStepSchedule(RecurrenceOp op, Precision precision) {
 /// multiprocessor one block of the scan. 0 where that leaves a single sequence
 /// fewer than three segments: whole sequences are as fast then.
 ///
-/// In chunks of the scan, measured on an H200 at K = V = 128: a sequence of C
-/// chunks takes C; in G segments it takes C / G for the scan, about as much for
-/// the two blocks of the kernel `segments` on a multiprocessor, one for each of
-/// G - 2 boundaries in `combine`, and 6 for the start and the end of these two.
-/// So G = 2 never pays, and segments of fewer than about ten chunks cost more
-/// in `combine` than they save elsewhere. How many sequences there are, and how
-/// long they are, is known when the function is called: the description of the
-/// schedule has the rule.
+/// Measured on an H200 at K = V = 128, in chunks of the scan (1 us): a sequence
+/// of C chunks takes C; in G segments it takes C / G for the scan, 1.25 C / G
+/// for the two blocks of 128 rows that a segment has in the kernel `segments`,
+/// one wave together, two for each of G - 2 boundaries in `combine`, and 10 for
+/// the start and the end of these two kernels. So G = 2 never pays, and 32
+/// chunks are better not cut (39 us instead of 45), while 64 are (58 instead of
+/// 69). How many sequences there are, and how long they are, is known when the
+/// function is called: the description of the schedule has the rule.
 int64_t selectSegments(RecurrenceOp op, const GpuTarget &target,
                        int64_t valueBlock) {
   if (op.getKeySize() > kMaxKeysOfLongChunk)

@@ -83,7 +83,8 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     the kernels that segments need. Of N sequences with C chunks each may have
     G = floor(`segments` / N) segments:
 
-        L = max(`segment_chunks`, ceil(C / G))         if G >= 3 and C > 2 L
+        L = max(`segment_chunks`, ceil(C / G))         if G >= 3, C > 2 L and
+                                                       C > 4 `segment_chunks`
         L = C + 1                                      otherwise: nothing is cut
 
     The lengths of packed sequences are not known then, only that of all together,
