@@ -126,6 +126,23 @@ def test_padding_on_the_left(mixer):
     close(y[1:, pad:], expect(mixer, x[1:, pad:])[0])
 
 
+@pytest.mark.parametrize("kind", ["gated_delta_net", "mamba2"])
+def test_padding_with_a_bias_in_the_convolution(kind):
+    """What the bias makes of padding stays out of the states."""
+    torch.manual_seed(3)
+    mixer = (
+        nn.GatedDeltaNet(HIDDEN, 1, 16, num_v_heads=2, conv_bias=True)
+        if kind == "gated_delta_net"
+        else nn.Mamba2Mixer(HIDDEN, state_size=16, head_dim=16)
+    ).requires_grad_(False)
+    x, mask = torch.randn(1, 33, HIDDEN), torch.ones(1, 33)
+    mask[:, :9] = 0
+    padded, plain = mixer.new_cache(1), mixer.new_cache(1)
+    y = mixer(x, padded, attention_mask=mask)
+    want = mixer(x[:, 9:], plain)
+    assert torch.allclose(y[:, 9:], want, atol=1e-5) and torch.allclose(padded.recurrent, plain.recurrent, atol=1e-5)
+
+
 def test_beams_swap_their_states(mixer):
     x = torch.randn(2, 8, HIDDEN)
     cache = mixer.new_cache(2)

@@ -154,6 +154,10 @@ class Mixer(nn.Module):
     def convolutions(self):
         return ()
 
+    def has_conv_bias(self):
+        """True if a convolution makes something of nothing."""
+        return any(isinstance(part, ShortConvolution) and part.bias is not None for part in self.children())
+
     def project(self, x):
         raise NotImplementedError
 
@@ -204,8 +208,9 @@ class Mixer(nn.Module):
         """
         self.check(hidden_states, cache, attention_mask, cu_seqlens)
         x = hidden_states
-        if attention_mask is not None:
-            x = (x * attention_mask[:, -x.shape[1] :, None]).to(x.dtype)
+        mask = None if attention_mask is None else attention_mask[:, -x.shape[1] :, None]
+        if mask is not None:
+            x = (x * mask).to(x.dtype)
         inputs, rest = self.project(x)
         states = cache.conv if cache is not None else [None] * len(inputs)
         options = {}
@@ -215,6 +220,8 @@ class Mixer(nn.Module):
             conv(value, state, cu_seqlens, **options)
             for conv, value, state in zip(self.convolutions(), inputs, states)
         ] or inputs
+        if mask is not None and self.has_conv_bias():
+            convolved = [(value * mask).to(value.dtype) for value in convolved]
         rule = self.rule_inputs(convolved, rest)
         if options:
             rule["qk_l2norm"] = False
