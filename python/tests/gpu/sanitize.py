@@ -176,6 +176,10 @@ def runs():
         high = build.schedule("auto", precision="high")
         cases[f"{model}_high"] = Recurrence(model, 2, 150, 1, 2, 64, 128, schedule=high)
     cases["wide_packed"] = Recurrence("gated_delta", 1, 200, 1, 2, 128, 128, starts=(0, 0, 5, 70, 134, 134, 200))
+    for name, tokens in (("gated_delta", 330), ("delta", 320)):
+        cases[f"{name}_segmented_whole"] = Recurrence(
+            name, 1, tokens, 1, 2, 128, 128, schedule=build.schedule("segmented", 64, 64, 3, segments=100)
+        )
     cases["pool_segmented"] = Recurrence(
         "gated_delta", 3, 70, 1, 2, 64, 32, slots=(3, -1, 0), pool=4,
         schedule=build.schedule("segmented", 16, 32, 2, segments=15),
