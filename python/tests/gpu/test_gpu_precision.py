@@ -13,6 +13,7 @@ SCHEDULES = {
     "segmented": {},
     "short": {"chunk": 16},
     "segments of 16": {"chunk": 16, "segments": 5},
+    "128 rows": {"chunk": 32, "value_block": 128, "stages": 3},
 }
 
 

@@ -245,6 +245,8 @@ func.func @one_wave(%q: tensor<2x512x32x128xbf16>, %s: tensor<2x32x128x128xf32>)
 
 // SM90-LABEL: func @two_waves
 // SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 128, stages = 3>
+// HIGH-LABEL: func @two_waves
+// HIGH: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 128, stages = 3, precision = high>
 // SM89-LABEL: func @two_waves
 // SM89: value_block = 64
 func.func @two_waves(%q: tensor<3x512x32x128xbf16>, %s: tensor<3x32x128x128xf32>) -> tensor<3x512x32x128xbf16> {

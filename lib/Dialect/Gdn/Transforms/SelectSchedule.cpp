@@ -231,8 +231,9 @@ FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
         int64_t deep = hasRoles && stages == 2 && fits(chunk, 3) ? 3 : stages;
         int64_t segments =
             hasRoles ? selectSegments(op, target, valueBlock) : 0;
+        // Copies of keys in two parts have not been measured so.
         bool fitsWide =
-            hasRoles && !isHigh &&
+            hasRoles && !(isHigh && op.hasChannelGate()) &&
             SplitFootprint(op, chunk, 2 * valueBlock, deep, hasRoles, isHigh)
                 .fits(target);
         return getScanSchedule(op, chunk, valueBlock, deep, segments,
