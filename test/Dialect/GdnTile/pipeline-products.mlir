@@ -225,3 +225,54 @@ func.func @memory(%k: memref<?x64xbf16>, %n: index) attributes {gdn_tile.kernel 
   }
   return
 }
+
+// The next iteration starts with what comes back from memory at the end of this one.
+
+// CHECK-LABEL: func @late
+// CHECK-NOT: scf.if
+func.func @late(%n: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %ot = memref.alloc() : memref<64x64xbf16, #shared>
+  %s = arith.constant dense<1.0> : vector<64x64xf32>
+  %f = arith.constant dense<1.0> : vector<64x64xbf16>
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%state = %s, %left = %f) -> (vector<64x64xf32>, vector<64x64xbf16>) {
+    %w = gdn_tile.mma %left, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %b = arith.truncf %w : vector<64x64xf32> to vector<64x64xbf16>
+    %t = gdn_tile.mma %b, %kt acc(%state : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %u = arith.truncf %t : vector<64x64xf32> to vector<64x64xbf16>
+    gdn_tile.store %u, %ot[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+    %next = gdn_tile.load %ot[%c0, %c0] dims [1, 0] : memref<64x64xbf16, #shared>, vector<64x64xbf16>
+    scf.yield %t, %next : vector<64x64xf32>, vector<64x64xbf16>
+  }
+  return
+}
+
+// 128 registers over the back edge and 64 of left operands with which an iteration opens.
+
+// CHECK-LABEL: func @opening
+// CHECK-NOT: scf.if
+func.func @opening(%n: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kt = memref.alloc() : memref<64x128xbf16, #shared>
+  %pt = memref.alloc() : memref<64x64xbf16, #shared>
+  %ot = memref.alloc() : memref<64x64xf32, #shared>
+  %s = arith.constant dense<1.0> : vector<64x128xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%state = %s) -> (vector<64x128xf32>) {
+    %high = arith.truncf %state : vector<64x128xf32> to vector<64x128xbf16>
+    %back = arith.extf %high : vector<64x128xbf16> to vector<64x128xf32>
+    %left = arith.subf %state, %back : vector<64x128xf32>
+    %low = arith.truncf %left : vector<64x128xf32> to vector<64x128xbf16>
+    %w0 = gdn_tile.mma %low, %kt {transpose_b} : vector<64x128xbf16>, memref<64x128xbf16, #shared> -> vector<64x64xf32>
+    %w = gdn_tile.mma %high, %kt acc(%w0 : vector<64x64xf32>) {transpose_b} : vector<64x128xbf16>, memref<64x128xbf16, #shared> -> vector<64x64xf32>
+    %o = gdn_tile.mma %high, %kt {transpose_b} : vector<64x128xbf16>, memref<64x128xbf16, #shared> -> vector<64x64xf32>
+    %b = arith.truncf %w : vector<64x64xf32> to vector<64x64xbf16>
+    %t = gdn_tile.mma %b, %kt acc(%state : vector<64x128xf32>) : vector<64x64xbf16>, memref<64x128xbf16, #shared> -> vector<64x128xf32>
+    %p = gdn_tile.mma %b, %pt acc(%o : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    gdn_tile.store %p, %ot[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32, #shared>
+    scf.yield %t : vector<64x128xf32>
+  }
+  return
+}
