@@ -1,4 +1,6 @@
 // RUN: gdn-opt %s -gdn-tile-form-tensor-maps | FileCheck %s
+// Maps that are there already stay.
+// RUN: gdn-opt %s -gdn-tile-form-tensor-maps -gdn-tile-form-tensor-maps | FileCheck %s
 
 #shared = #gpu.address_space<workgroup>
 
