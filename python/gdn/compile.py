@@ -156,15 +156,14 @@ def _tool_hash(path, size, modified, inode):
 
     Kept in the cache: reading the packaged program takes longer than all else of a warm first call.
     """
-    name = _digest("tool", path, size, modified, inode)
     folder = cache_directory()
-    entry = folder / _file_name(name) if folder else None
+    entry = folder / _file_name("tool-" + _digest("tool", path, size, modified, inode)) if folder else None
     body = disk.read(entry) if entry else None
-    if body is not None and body.get("name") == _file_name(name):
+    if body is not None and body.get("name") == entry.name:
         return body["content"]
     content = _content_hash(path)
     if entry:
-        disk.store(entry, {"name": _file_name(name), "content": content})
+        disk.store(entry, {"name": entry.name, "content": content})
     return content
 
 

@@ -65,7 +65,29 @@ def warnings_are_errors():
 
 
 def entries(tmp_path):
-    return sorted((tmp_path / "cache").glob("*"))
+    return sorted(path for path in (tmp_path / "cache").glob("*") if not path.name.startswith("tool-"))
+
+
+def test_the_tool_is_read_once(tool, tmp_path, monkeypatch):
+    compiler.compile("functions: forward", "sm_80")
+    (kept,) = (tmp_path / "cache").glob("tool-*.gdn")
+    # Another process finds what is kept.
+    compiler._tool_hash.cache_clear()
+    monkeypatch.setattr(compiler, "_content_hash", None)
+    compiler.compile("functions: forward", "sm_80")
+    assert tool.calls == 1
+    # Another tool in the same place is another compiler, and a broken file no answer.
+    monkeypatch.undo()
+    monkeypatch.setenv("GDN_COMPILE", str(tool.path))
+    monkeypatch.setenv("GDN_CACHE_DIR", str(tmp_path / "cache"))
+    kept.write_bytes(b"")
+    compiler._tool_hash.cache_clear()
+    with pytest.warns(UserWarning):
+        compiler.compile("functions: forward", "sm_80")
+    assert tool.calls == 1
+    tool.path.write_text(tool.path.read_text() + "# another\n")
+    compiler.compile("functions: forward", "sm_80")
+    assert tool.calls == 2
 
 
 def test_second_call_comes_from_the_cache(tool, tmp_path):
