@@ -130,19 +130,20 @@ void StateScan::copyTiles() {
   };
   if (decayedK)
     copyKeys(decayedK, Value(), kTiles);
+  // What has rows of tokens first: the warps that copy have few registers.
   copyKeys(restK, key, restTiles);
+  if (hasOutput)
+    copyKeys(decayedQ, q, qTiles);
   k.copyIn(fromValues(v), vTile);
   if (write)
     k.copyIn(fromValues(write), writeTile);
   for (auto [part, tile] : llvm::enumerate(inverseTiles))
     k.copyIn({inverse, {slot, head, k.index(part), zero, zero}, {3, 4}, {}},
              tile);
+  if (hasOutput)
+    copyParts(scores, scoreTiles, {});
   if (gates)
     k.copyIn({gates, {slot, head, zero}, {2}, {}}, gateTile);
-  if (!hasOutput)
-    return;
-  copyKeys(decayedQ, q, qTiles);
-  copyParts(scores, scoreTiles, {});
 }
 
 // U^T of the chunk; grown = exp(G), if there are gates.

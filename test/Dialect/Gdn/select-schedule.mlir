@@ -259,7 +259,18 @@ func.func @two_waves(%q: tensor<3x512x32x128xbf16>, %s: tensor<3x32x128x128xf32>
 // SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 3, wide_from = 133>
 // SM89-LABEL: func @open_number
 // SM89-NOT: wide_from
-func.func @open_number(%q: tensor<?x?x32x96xf16>, %s: tensor<?x32x96x96xf32>) -> tensor<?x?x32x96xf16> {
+func.func @open_number(%q: tensor<?x?x32x128xf16>, %s: tensor<?x32x128x128xf32>) -> tensor<?x?x32x128xf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x?x32x128xf16>, tensor<?x?x32x128xf16>, tensor<?x?x32x128xf16>)
+      outs(%q, %s : tensor<?x?x32x128xf16>, tensor<?x32x128x128xf32>) -> tensor<?x?x32x128xf16>, tensor<?x32x128x128xf32>
+  return %0#0 : tensor<?x?x32x128xf16>
+}
+
+// Half-empty blocks would not pay.
+
+// SM90-LABEL: func @partial_blocks
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 3>
+// SM89-LABEL: func @partial_blocks
+func.func @partial_blocks(%q: tensor<?x?x32x96xf16>, %s: tensor<?x32x96x96xf32>) -> tensor<?x?x32x96xf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x?x32x96xf16>, tensor<?x?x32x96xf16>, tensor<?x?x32x96xf16>)
       outs(%q, %s : tensor<?x?x32x96xf16>, tensor<?x32x96x96xf32>) -> tensor<?x?x32x96xf16>, tensor<?x32x96x96xf32>
   return %0#0 : tensor<?x?x32x96xf16>

@@ -174,7 +174,7 @@ int64_t selectSegments(RecurrenceOp op, const GpuTarget &target,
 /// 1.45 times as long, too: blocks of 64 rows have to need a fourth wave.
 /// Addresses of checkpoints do not fit the registers of two warpgroups.
 int64_t selectWideFrom(RecurrenceOp op, const GpuTarget &target) {
-  if (op.getValueSize() <= kRolesValueBlock ||
+  if (op.getValueSize() % (2 * kRolesValueBlock) != 0 ||
       op.getKeySize() > kMaxKeysOfLongChunk || op.getCheckpoints())
     return 0;
   return (op.getOffsets() ? 3 : 1) * target.multiprocessors + 1;

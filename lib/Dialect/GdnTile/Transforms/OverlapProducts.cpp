@@ -29,7 +29,7 @@ using namespace mlir::gdn_tile;
 // Registers of a thread that the loads in front of one group of products take,
 // in one warpgroup and in two, which have fewer.
 constexpr int64_t kMaxLoadedRegisters = 40;
-constexpr int64_t kMaxLoadedRegistersOfTwo = 32;
+constexpr int64_t kMaxLoadedRegistersOfTwo = 16;
 
 // Ops that everything stays in front of or behind.
 static bool isFence(Operation &op) {

@@ -97,11 +97,11 @@ def GdnSelectSchedulePass : InterfacePass<"gdn-select-schedule", "mlir::Function
     | GPU, static T <= 8 without offsets | `step` | 16 (not used) | 8 | 1 |
     | GPU, else | `split` | the largest of 64 (32 where K > 128), 32, 16 that fits | V rounded up to 16, at most 64 | 2, or 1 where no chunk fits with 2 |
 
-    On sm_90a with 16-bit inputs, V > 64, K <= 128 and no checkpoints the scan has
-    blocks of 128 rows of the state where blocks of 64 would need more than one wave of
-    132 (packed sequences, of which one may be the longest by far: three waves), and
-    tiles of that size fit as many stages. With a static number of sequences that is `value_block`,
-    else `wide_from`.
+    On sm_90a with 16-bit inputs, V a multiple of 128, K <= 128 and no checkpoints the
+    scan has blocks of 128 rows of the state where blocks of 64 would need more than
+    one wave of 132 (packed sequences, of which one may be the longest by far: three
+    waves), and tiles of that size fit as many stages. With a static number of
+    sequences that is `value_block`, else `wide_from`.
 
     A chunk fits when the tiles of the prepare and of the scan kernel fit the
     target's shared memory per block. It is an error when none does. With
