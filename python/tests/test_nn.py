@@ -103,6 +103,23 @@ def test_rejected_tokens_leave_no_trace(mixer):
         cache.accept(1)
 
 
+def test_one_count_for_all_sequences(mixer):
+    """As a number: from none to all of the tokens, and nothing beyond."""
+    x, tries = torch.randn(2, 5, HIDDEN), torch.randn(2, 3, HIDDEN)
+    for count in (0, 3):
+        by_number, by_tensor = mixer.new_cache(2), mixer.new_cache(2)
+        for cache in (by_number, by_tensor):
+            mixer(x, cache)
+            mixer.verify(tries, cache)
+        for wrong in (-1, 4):
+            with pytest.raises(ValueError, match=rf"accept\({wrong}\): the last verify\(\) tried 3 tokens"):
+                by_number.accept(wrong)
+        by_number.accept(count)
+        by_tensor.accept(torch.full((2,), count))
+        for mine, theirs in zip((*by_number.conv, by_number.recurrent), (*by_tensor.conv, by_tensor.recurrent)):
+            assert torch.equal(mine, theirs)
+
+
 def test_packed_documents_do_not_see_each_other(mixer):
     starts = [0, 5, 5, 70, 71]
     x = torch.randn(1, starts[-1], HIDDEN)
