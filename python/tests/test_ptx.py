@@ -37,18 +37,20 @@ def evaluate(e, shapes):
 
 
 def run(text, arrays, target="sm_80"):
-    """Compiles the function of a module and runs it on arrays, in place."""
+    """Compiles the function of a module and runs it on arrays, in place; returns its workspaces."""
     need_tool("gdn-compile")
     compiled = compiler.compile(text, target, cache=False)
     manifest, kernels = compiled.manifest, ptx_machine.parse(compiled.ptx)
     shapes = [array.shape for array in arrays]
     memory = ptx_machine.Memory()
     addresses = {"argument": [memory.place(array) for array in arrays], "buffer": []}
+    buffers = []
     for entry in manifest["buffers"]:
         shape = [evaluate(size, shapes) for size in entry["shape"]]
         # 0xFF: NaN in every type.
         poison = np.full(int(np.prod(shape)) * np.dtype(ITEM[entry["dtype"]]).itemsize, 0xFF, np.uint8)
         addresses["buffer"].append(memory.place(poison))
+        buffers.append(poison.view(ITEM[entry["dtype"]]).reshape(shape))
     for entry in manifest["launches"]:
         arguments = []
         for parameter in entry["parameters"]:
@@ -63,6 +65,7 @@ def run(text, arrays, target="sm_80"):
             arguments,
             memory,
         )
+    return buffers
 
 
 # All forms of the two richest models; of the others one of each phase.

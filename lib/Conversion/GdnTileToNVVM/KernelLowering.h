@@ -81,6 +81,11 @@ public:
   }
   /// Whether the copy engine moves a tile that is valid as a whole, for a slot.
   bool isBulkCopy(gdn_tile::CopyInOp copy) const;
+  /// Whether the consumers of a ring keep their parity of its phase with it.
+  static bool hasParities(gdn_tile::RingOp ring) {
+    return llvm::any_of(ring.getRing().getUsers(),
+                        llvm::IsaPred<gdn_tile::RareMmaOp>);
+  }
   /// Whether copies of threads fill the tiles of a ring: then each thread of a
   /// producer arrives for itself, else one for its warp.
   bool hasCopies(gdn_tile::RingOp ring) const { return copied.contains(ring); }

@@ -153,6 +153,11 @@ struct RingPattern : TilePattern<RingOp> {
         init(stage, arrivals);
         init(stages + stage, op.getConsumers());
       }
+      if (KernelLowering::hasParities(op))
+        for (uint64_t warp = 0; warp < op.getConsumers(); ++warp)
+          LLVM::StoreOp::create(
+              rewriter, e.loc, e.c32(0),
+              e.advance(ring, 2 * kBarrierBytes * stages + 4 * warp));
       NVVM::FenceMbarrierInitOp::create(rewriter, e.loc);
     });
     e.barrier();

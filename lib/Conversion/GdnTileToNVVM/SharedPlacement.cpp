@@ -105,7 +105,10 @@ LogicalResult KernelLowering::placeSharedMemory() {
   });
   func.walk([&](RingOp ring) {
     int64_t stages = ring.getRing().getType().getStages();
-    requests[nullptr].push_back({ring, 2 * kBarrierBytes * stages, 16, 0, end});
+    int64_t bytes = 2 * kBarrierBytes * stages;
+    if (hasParities(ring))
+      bytes += 4 * ring.getConsumers();
+    requests[nullptr].push_back({ring, bytes, 16, 0, end});
   });
   // The mbarrier on which a synchronous copy of the copy engine completes.
   func.walk([&](CopyInOp copy) {

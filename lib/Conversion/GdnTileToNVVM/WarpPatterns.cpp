@@ -126,6 +126,61 @@ private:
 };
 
 //===----------------------------------------------------------------------===//
+// Votes
+//===----------------------------------------------------------------------===//
+
+struct AnyPattern : TilePattern<AnyOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(AnyOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    FragmentLayout layout = kernel.getLayout(op.getValue().getType());
+    ValueRange value = adaptor.getValue();
+    if (!isFragment(op.getResult().getType())) {
+      rewriter.replaceOp(op, vote(e, "any", e.builder.getI1Type(),
+                                  disjoin(e, SmallVector<Value>(value))));
+      return success();
+    }
+    int64_t rowBits = 0;
+    for (const ThreadTerm &term : layout.getRowTerms())
+      rowBits |= (term.mask << term.shift) & 31;
+    // Those of the lanes that hold the column of lane 0.
+    int64_t first = 0;
+    for (int64_t lane = 0; lane < 32; ++lane)
+      if ((lane & ~rowBits) == 0)
+        first |= int64_t(1) << lane;
+    Value own = LLVM::ShlOp::create(rewriter, e.loc, e.c32(first),
+                                    e.andC(e.laneId(), ~rowBits & 31));
+    SmallVector<Value> results;
+    for (size_t c = 0; c < layout.getColOffsets().size(); ++c) {
+      SmallVector<Value> rows;
+      for (size_t r = 0; r < layout.getRowOffsets().size(); ++r)
+        rows.push_back(value[layout.getRegister(r, c)]);
+      Value lanes = vote(e, "ballot", e.i32(), disjoin(e, rows));
+      lanes = LLVM::AndOp::create(rewriter, e.loc, lanes, own);
+      results.push_back(LLVM::ICmpOp::create(
+          rewriter, e.loc, LLVM::ICmpPredicate::ne, lanes, e.c32(0)));
+    }
+    rewriter.replaceOpWithMultiple(op, {results});
+    return success();
+  }
+
+private:
+  static Value disjoin(Emitter &e, ArrayRef<Value> conditions) {
+    Value any = conditions.front();
+    for (Value condition : conditions.drop_front())
+      any = LLVM::OrOp::create(e.builder, e.loc, any, condition);
+    return any;
+  }
+
+  static Value vote(Emitter &e, StringRef kind, Type type, Value condition) {
+    return e.intrinsic(("llvm.nvvm.vote." + kind + ".sync").str(), type,
+                       {e.c32(-1), condition});
+  }
+};
+
+//===----------------------------------------------------------------------===//
 // Inverses of diagonal blocks
 //===----------------------------------------------------------------------===//
 
@@ -151,7 +206,8 @@ private:
   Value column;
   ThreadPart block;
   SharedAddress products, scale, out;
-  SmallVector<Value> x[2];
+  /// Rows of the columns, and those times their scale.
+  SmallVector<Value> x[2], scaled[2];
 };
 
 BlockSolver::BlockSolver(Emitter &e, BlockInverseOp op, Value products,
@@ -187,13 +243,11 @@ void BlockSolver::solveRows(int64_t group, int64_t half,
     Value sum;
     for (int64_t k = first; k < i; ++k) {
       Value entry = rows[r][k];
-      sum = sum ? e.fma(entry, x[half][k - first], sum)
-                : e.fmul(entry, x[half][k - first]);
+      sum = sum ? e.fma(entry, scaled[half][k - first], sum)
+                : e.fmul(entry, scaled[half][k - first]);
     }
-    x[half].push_back(
-        sum ? e.fma(LLVM::FNegOp::create(e.builder, e.loc, scales[r]), sum,
-                    unit)
-            : unit);
+    x[half].push_back(sum ? e.fsub(unit, sum) : unit);
+    scaled[half].push_back(e.fmul(scales[r], x[half].back()));
   }
 }
 
@@ -252,7 +306,6 @@ struct BlockInversePattern : TilePattern<BlockInverseOp> {
 
 void mlir::gdn::populateWarpPatterns(const KernelLowering &kernel,
                                      RewritePatternSet &patterns) {
-  patterns
-      .add<EachWarpPattern, FreePattern, WarpMmaPattern, BlockInversePattern>(
-          kernel, patterns.getContext());
+  patterns.add<EachWarpPattern, FreePattern, WarpMmaPattern, AnyPattern,
+               BlockInversePattern>(kernel, patterns.getContext());
 }

@@ -35,9 +35,8 @@ constexpr int64_t kSwizzle128 = int64_t(1) << 62;
 /// The right operand: its descriptor, and the distance of a k step of 16 from
 /// the first, in descriptor units.
 struct RightOperand {
-  RightOperand(Emitter &e, MmaOp op, Value base)
-      : layout(cast<MemRefType>(op.getB().getType())),
-        transposed(op.getTransposeB()) {
+  RightOperand(Emitter &e, MemRefType tile, bool isTransposed, Value base)
+      : layout(tile), transposed(isTransposed) {
     // K-major panels follow one another along k, MN-major ones along n: the
     // leading dimension offset of the latter.
     int64_t leading = transposed ? 0 : layout.getPanelStride();
@@ -88,6 +87,29 @@ SmallVector<Value> emitAsm(Emitter &e, StringRef text, StringRef constraints,
   return e.extractAll(e.inlineAsm(result, text, constraints, operands));
 }
 
+/// A group of wgmma in the steps of k; registers `all` and, if it starts from
+/// nothing, `none` are predicates, `d` a descriptor.
+std::string getProducts(VectorType a, const RightOperand &right, int64_t n,
+                        int64_t firstLeft, bool startsFromZero) {
+  std::string type = a.getElementType().isBF16() ? "bf16" : "f16";
+  std::string product = "wgmma.mma_async.sync.aligned.m64n" +
+                        std::to_string(n) + "k16.f32." + type + "." + type +
+                        " ";
+  int64_t k = a.getDimSize(1);
+  std::string descriptor = "$" + std::to_string(firstLeft + k / 4);
+  std::string text = "wgmma.fence.sync.aligned; ";
+  for (int64_t step = 0; step < k; step += 16) {
+    bool starts = step == 0 && startsFromZero;
+    text += "add.s64 d, " + descriptor + ", " +
+            std::to_string(right.stepOffset(step)) + "; " + product +
+            getRegisters(0, n / 2) + ", " +
+            getRegisters(firstLeft + step / 4, 4) + ", d, " +
+            (starts ? "none" : "all") + ", 1, 1, " +
+            (right.transposed ? "0" : "1") + "; ";
+  }
+  return text + "wgmma.commit_group.sync.aligned; ";
+}
+
 struct WarpgroupMmaPattern : TilePattern<MmaOp> {
   WarpgroupMmaPattern(const KernelLowering &kernel, MLIRContext *context)
       // In front of the warp-level products.
@@ -101,7 +123,8 @@ struct WarpgroupMmaPattern : TilePattern<MmaOp> {
     Emitter e(rewriter, op.getLoc());
     int64_t n = op.getFragmentType().getDimSize(1), count = n / 2;
     int64_t k = cast<VectorType>(op.getA().getType()).getDimSize(1);
-    RightOperand right(e, op, adaptor.getB().front());
+    RightOperand right(e, cast<MemRefType>(op.getB().getType()),
+                       op.getTransposeB(), adaptor.getB().front());
     auto [constraints, ties] = getAccumulatorConstraints(count);
     SmallVector<Value> operands;
     int64_t firstLeft = count;
@@ -125,28 +148,83 @@ struct WarpgroupMmaPattern : TilePattern<MmaOp> {
 private:
   static std::string getText(MmaOp op, const RightOperand &right, int64_t n,
                              int64_t k, int64_t firstLeft) {
-    Type element = cast<VectorType>(op.getA().getType()).getElementType();
-    std::string type = element.isBF16() ? "bf16" : "f16";
-    std::string product = "wgmma.mma_async.sync.aligned.m64n" +
-                          std::to_string(n) + "k16.f32." + type + "." + type +
-                          " ";
-    std::string descriptor = "$" + std::to_string(firstLeft + k / 4);
     std::string text = "{ .reg .pred all, none; .reg .b64 d; "
-                       "setp.eq.b32 all, 0, 0; setp.ne.b32 none, 0, 0; "
-                       "wgmma.fence.sync.aligned; ";
-    for (int64_t step = 0; step < k; step += 16) {
-      bool starts = step == 0 && !op.getAcc();
-      text += "add.s64 d, " + descriptor + ", " +
-              std::to_string(right.stepOffset(step)) + "; " + product +
-              getRegisters(0, n / 2) + ", " +
-              getRegisters(firstLeft + step / 4, 4) + ", d, " +
-              (starts ? "none" : "all") + ", 1, 1, " +
-              (right.transposed ? "0" : "1") + "; ";
-    }
-    text += "wgmma.commit_group.sync.aligned; ";
+                       "setp.eq.b32 all, 0, 0; setp.ne.b32 none, 0, 0; " +
+                       getProducts(cast<VectorType>(op.getA().getType()), right,
+                                   n, firstLeft, !op.getAcc());
     if (!op.isAsync())
       text += getWait(0) + " ";
     return text + "}";
+  }
+};
+
+/// In one piece of assembly: neither LLVM nor ptxas see a branch that they
+/// could move instructions over. Each warp keeps the parity of the stage's next
+/// phase in a word behind the ring's barriers.
+struct RareMmaPattern : TilePattern<RareMmaOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(RareMmaOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!kernel.target.hasWarpgroupMma())
+      return op.emitOpError("needs products of warpgroups, which ")
+             << kernel.target.name << " has not";
+    Emitter e(rewriter, op.getLoc());
+    auto a = cast<VectorType>(op.getA().getType());
+    int64_t n = cast<VectorType>(op.getAcc().getType()).getDimSize(1);
+    int64_t count = n / 2, k = a.getDimSize(1), firstLeft = 2 * count;
+    auto buffer = cast<MemRefType>(op.getBuffer().getType());
+    auto tile =
+        MemRefType::get(buffer.getShape().drop_front(), buffer.getElementType(),
+                        MemRefLayoutAttrInterface(), buffer.getMemorySpace());
+    RightOperand right(e, tile, /*isTransposed=*/true,
+                       rewriter.getRemappedValue(op.getBuffer()));
+    auto [constraints, ties] = getAccumulatorConstraints(count);
+    SmallVector<Value> operands(adaptor.getAcc());
+    constraints += ties;
+    for (Value pair : adaptor.getA()) {
+      operands.push_back(e.bitcast(pair, e.i32()));
+      constraints += ",r";
+    }
+    Value ring = adaptor.getRing().front();
+    Value word = e.advance(ring, e.mulC(kernel.getWarpId(e, op), 4));
+    operands.append({right.descriptor, e.sharedAddress(ring),
+                     e.sharedAddress(e.advance(word, 2 * kBarrierBytes)),
+                     adaptor.getCondition().front()});
+    constraints += ",l,r,r,b,~{memory}";
+    std::string text =
+        getText(getProducts(a, right, n, firstLeft, /*starts=*/false),
+                firstLeft + k / 4 + 1);
+    rewriter.replaceOpWithMultiple(
+        op, {emitAsm(e, text, constraints, count, operands)});
+    return success();
+  }
+
+private:
+  /// `first` is the operand of the ring, then come the parity and the
+  /// condition.
+  static std::string getText(StringRef products, int64_t first) {
+    auto operand = [&](int64_t i) { return "$" + std::to_string(first + i); };
+    std::string full = "[" + operand(0) + "]";
+    std::string empty =
+        "[" + operand(0) + "+" + std::to_string(kBarrierBytes) + "]";
+    std::string word = "[" + operand(1) + "]";
+    return "{ .reg .pred all, done; .reg .b64 d; .reg .b32 parity, lane; "
+           "@!" +
+           operand(2) +
+           " bra.uni SKIP; "
+           "ld.shared.b32 parity, " +
+           word + "; AGAIN: mbarrier.try_wait.parity.shared::cta.b64 done, " +
+           full +
+           ", parity; @!done bra.uni AGAIN; "
+           "fence.proxy.async.shared::cta; bar.warp.sync -1; "
+           "xor.b32 parity, parity, 1; st.shared.b32 " +
+           word + ", parity; setp.eq.b32 all, 0, 0; " + products.str() +
+           getWait(0) +
+           " bar.warp.sync -1; mov.u32 lane, %laneid; "
+           "setp.eq.b32 done, lane, 0; "
+           "@done mbarrier.arrive.shared::cta.b64 _, " +
+           empty + "; SKIP: }";
   }
 };
 
@@ -174,6 +252,6 @@ struct MmaWaitPattern : TilePattern<MmaWaitOp> {
 
 void mlir::gdn::populateWarpgroupPatterns(const KernelLowering &kernel,
                                           RewritePatternSet &patterns) {
-  patterns.add<WarpgroupMmaPattern, MmaWaitPattern>(kernel,
-                                                    patterns.getContext());
+  patterns.add<WarpgroupMmaPattern, MmaWaitPattern, RareMmaPattern>(
+      kernel, patterns.getContext());
 }

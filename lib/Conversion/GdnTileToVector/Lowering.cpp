@@ -281,6 +281,7 @@ LogicalResult Lowering::lowerOp(Operation *op) {
           [&](gdn_tile::TriInverseOp op) { return lowerTriInverse(*this, op); })
       .Case([&](gdn_tile::EachWarpOp op) { return lowerEachWarp(*this, op); })
       .Case([&](gdn_tile::WarpMmaOp op) { return lowerWarpMma(*this, op); })
+      .Case([&](gdn_tile::AnyOp op) { return lowerAny(*this, op); })
       .Case([&](gdn_tile::BlockInverseOp op) {
         return lowerBlockInverse(*this, op);
       })

@@ -63,7 +63,43 @@ LogicalResult mlir::gdn::tile_to_vector::lowerWarpMma(Lowering &lowering,
   return success();
 }
 
-// X[i, j] = delta_ij - s_i sum_{k < i} M[i, k] X[k, j], stored transposed, for
+LogicalResult mlir::gdn::tile_to_vector::lowerAny(Lowering &lowering,
+                                                  gdn_tile::AnyOp op) {
+  ImplicitLocOpBuilder &b = lowering.b;
+  VectorType from = getFragmentType(op.getValue());
+  int64_t width = getPieceWidth(from.getDimSize(1));
+  auto pieceType = VectorType::get(width, b.getI1Type());
+  Value none = arith::ConstantOp::create(b, b.getZeroAttr(pieceType));
+  Value zero = lowering.index(0), rows = lowering.index(from.getDimSize(0)),
+        columns = lowering.index(from.getDimSize(1));
+  auto anyOfRows = [&](Value j, Value init) {
+    return lowering.reduce(
+        zero, rows, 1, init, [&](Value i, Value acc) -> Value {
+          return arith::OrIOp::create(
+              b, acc, lowering.piece(op.getValue(), i, j, width));
+        });
+  };
+  VectorType to = getFragmentType(op.getResult());
+  if (!to) {
+    Value any =
+        lowering.reduce(zero, columns, width, none,
+                        [&](Value j, Value acc) { return anyOfRows(j, acc); });
+    lowering.map(op.getResult(), vector::ReductionOp::create(
+                                     b, vector::CombiningKind::OR, any));
+    return success();
+  }
+  Value memref = lowering.allocateFragment(to);
+  Type stored = cast<MemRefType>(memref.getType()).getElementType();
+  lowering.loop(from.getDimSize(1), width, [&](Value j) {
+    Value any = arith::ExtUIOp::create(b, VectorType::get(width, stored),
+                                       anyOfRows(j, none));
+    vector::StoreOp::create(b, any, memref, ValueRange{zero, j});
+  });
+  lowering.setBuffer(op.getResult(), memref);
+  return success();
+}
+
+// X[i, j] = delta_ij - sum_{k < i} M[i, k] s_k X[k, j], stored transposed, for
 // the rows i of a block one after the other.
 LogicalResult
 mlir::gdn::tile_to_vector::lowerBlockInverse(Lowering &lowering,
@@ -86,14 +122,14 @@ mlir::gdn::tile_to_vector::lowerBlockInverse(Lowering &lowering,
           Value entry = memref::LoadOp::create(b, products,
                                                ValueRange{row, add(block, k)});
           Value known = memref::LoadOp::create(b, out, ValueRange{column, k});
+          Value factor = memref::LoadOp::create(b, scale, add(block, k));
+          known = arith::MulFOp::create(b, factor, known);
           return arith::AddFOp::create(b, acc,
                                        arith::MulFOp::create(b, entry, known));
         });
-    Value factor = memref::LoadOp::create(b, scale, row);
     Value isOne = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, i, j);
     Value unit = arith::SelectOp::create(b, isOne, one, zero);
-    Value result =
-        arith::SubFOp::create(b, unit, arith::MulFOp::create(b, factor, sum));
+    Value result = arith::SubFOp::create(b, unit, sum);
     memref::StoreOp::create(b, result, out, ValueRange{column, i});
   };
   lowering.loop(chunk, size, [&](Value block) {

@@ -220,7 +220,7 @@ Value BlockPrepareKernel::headDecay() {
 void BlockPrepareKernel::buildHead(Value head) {
   if (gate) {
     sumGates();
-    writeGateRows(k, plan, gateTile, gates, slot, head);
+    writeGateRows(k, plan, gateTile, /*beta=*/Value(), gates, slot, head);
   }
   Value products = k.mma(k.load(whole(k, qTile), {c, kp}), kTile, Value(),
                          /*transposeB=*/true);

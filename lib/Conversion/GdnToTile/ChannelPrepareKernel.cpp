@@ -72,8 +72,8 @@ private:
   KernelBuilder k;
   SequenceMap sequences;
   // Arguments.
-  Value q, key, gate, beta, erase, inverse, scores, decayedQ, decayedK, restK,
-      decay;
+  Value q, key, gate, beta, erase, inverse, scores, gates, decayedQ, decayedK,
+      restK, decay;
   // Shared tiles.
   Value qTile, kTile, leftTile, sums, betaTile;
   // The chunk, its beta, and the piece of its channels.
@@ -118,6 +118,7 @@ void ChannelPrepareKernel::addArguments() {
   erase = k.argument(plan.erase);
   inverse = k.argument(plan.inverse);
   scores = k.argument(plan.scores);
+  gates = k.argument(plan.gates);
   decayedQ = k.argument(plan.decayedQ);
   decayedK = k.argument(plan.decayedK);
   restK = k.argument(plan.restK);
@@ -247,6 +248,9 @@ void ChannelPrepareKernel::writeTile(Value fragment, Value workspace,
 
 void ChannelPrepareKernel::writeScores(Value products) {
   Value scaled = k.fmul(products, k.constant(plan.op.getScaleValue()));
+  if (plan.isUnit)
+    scaled =
+        k.fmul(scaled, k.loadF32({beta, {row, head}, {0}, {rows}}, {1, c}));
   for (auto [part, fragment] :
        llvm::enumerate(k.split(scaled, plan.type, plan.parts)))
     writeTile(fragment, scores, partOf(k, slot, head, part, plan.parts));
@@ -268,15 +272,15 @@ void ChannelPrepareKernel::writeInverse(Value products) {
   OpBuilder::InsertionGuard guard(k);
   k.setInsertionPointToStart(&warps.getBody().front());
   WarpInverse result(k, c, matrix, betaTile);
-  WarpRow blocks(k, c, plan.type, plan.inverseParts);
+  InverseWriter writer(k, plan, result, betaTile, inverse, gates, slot, head);
   for (int64_t i = 0; i < c / WarpInverse::kBlock; ++i) {
     result.substitute(i);
+    writer.begin(i);
     for (int64_t j = 0; j <= i; ++j)
-      blocks.store(result.at(j, i), j);
-    blocks.copyOut(i, inverse, [&](int64_t part) -> SmallVector<Value> {
-      return {slot, head, k.index(part)};
-    });
+      writer.store(j, /*decay=*/Value());
+    writer.end();
   }
+  writer.finish();
 }
 
 void ChannelPrepareKernel::writeExactInverse(Value products) {

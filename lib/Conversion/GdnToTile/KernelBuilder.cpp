@@ -10,6 +10,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -201,6 +202,29 @@ Value KernelBuilder::sum(Value fragment, Shape2 shape) {
       *this, VectorType::get({shape.rows, shape.cols}, getF32Type()), fragment);
 }
 
+Value KernelBuilder::any(Value condition) {
+  return gdn_tile::AnyOp::create(*this, getI1Type(), condition);
+}
+
+Value KernelBuilder::anyOfColumns(Value condition) {
+  auto type = cast<VectorType>(condition.getType());
+  return gdn_tile::AnyOp::create(
+      *this, VectorType::get({1, type.getDimSize(1)}, getI1Type()), condition);
+}
+
+Value KernelBuilder::ifElse(Value condition, function_ref<Value()> then,
+                            Value otherwise) {
+  auto branch =
+      scf::IfOp::create(*this, TypeRange{otherwise.getType()}, condition,
+                        /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(*this, then());
+  setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(*this, otherwise);
+  return branch.getResult(0);
+}
+
 Value KernelBuilder::zero(Shape2 shape, Type elementType) {
   auto type = VectorType::get({shape.rows, shape.cols}, elementType);
   return arith::ConstantOp::create(*this, cast<TypedAttr>(getZeroAttr(type)));
@@ -318,6 +342,13 @@ Value KernelBuilder::compare(arith::CmpIPredicate predicate, Value a, Value b) {
   std::tie(a, b) = unify(a, b);
   return arith::CmpIOp::create(*this, predicate, a, b);
 }
+
+Value KernelBuilder::greater(Value a, Value b) {
+  std::tie(a, b) = unify(a, b);
+  return arith::CmpFOp::create(*this, arith::CmpFPredicate::OGT, a, b);
+}
+
+Value KernelBuilder::abs(Value a) { return math::AbsFOp::create(*this, a); }
 
 Value KernelBuilder::both(Value a, Value b) {
   std::tie(a, b) = unify(a, b);

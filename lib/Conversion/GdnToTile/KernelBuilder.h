@@ -98,6 +98,11 @@ public:
   /// a b^T + acc in one warp, of operands in two bfloat16 parts.
   Value warpMma(Value a, Value b, Value acc);
   Value sum(Value fragment, Shape2 shape);
+  /// Whether a condition holds anywhere, an i1; in each column.
+  Value any(Value condition);
+  Value anyOfColumns(Value condition);
+  /// `then()` where the uniform condition holds, else `otherwise`.
+  Value ifElse(Value condition, function_ref<Value()> then, Value otherwise);
   Value zero(Shape2 shape, Type elementType);
   /// a b^T for each of `rights`, in registers.
   SmallVector<Value> dot(Value a, ValueRange rights);
@@ -123,6 +128,9 @@ public:
   Value fma(Value a, Value b, Value c);
   Value select(Value condition, Value a, Value b);
   Value compare(arith::CmpIPredicate predicate, Value a, Value b);
+  /// a > b, of f32.
+  Value greater(Value a, Value b);
+  Value abs(Value a);
   /// Conjunction of conditions.
   Value both(Value a, Value b);
   /// An i32 to compare numbers of rows and columns with.

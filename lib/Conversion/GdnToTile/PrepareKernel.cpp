@@ -11,17 +11,19 @@ using namespace mlir;
 using namespace mlir::gdn;
 
 void mlir::gdn::writeGateRows(KernelBuilder &k, RecurrencePlan &plan,
-                              Value sums, Value gates, Value slot, Value head) {
+                              Value sums, Value beta, Value gates, Value slot,
+                              Value head) {
   int64_t c = plan.chunk;
-  Value tile = k.tile({kGateRows * c}, k.getF32Type());
+  Value tile = k.tile({plan.getGateRow(kSplit)}, k.getF32Type());
   auto write = [&](GateRow row, Value value) {
-    k.store(value, {tile, {k.index(row * c)}, {0}, {}});
+    k.store(value, {tile, {k.index(plan.getGateRow(row))}, {0}, {}});
   };
   Value sum = k.load(whole(k, sums), {1, c});
   Value last = k.load({sums, {k.index(c - 1)}, {0}, {}}, {1, 1});
   Value grown = k.exp2(sum);
   write(kGrown, grown);
-  write(kRest, k.exp2(k.fsub(last, sum)));
+  Value rest = k.exp2(k.fsub(last, sum));
+  write(kRest, beta ? k.fmul(rest, k.load(whole(k, beta), {1, c})) : rest);
   write(kScaledGrown, k.fmul(grown, k.constant(plan.op.getScaleValue())));
   k.copyOut(tile, {gates, {slot, head, k.index(0)}, {2}, {}});
   k.free(tile);

@@ -12,10 +12,11 @@
 
 namespace mlir::gdn {
 
-/// The rows of the workspace `gates` that belong to a slot and head, from the
-/// sums of its gates in log2 units.
+/// The rows of the workspace `gates` that belong to a slot and head and follow
+/// from the sums of its gates, in log2 units; `beta` where T has a unit
+/// diagonal.
 void writeGateRows(KernelBuilder &k, RecurrencePlan &plan, Value sums,
-                   Value gates, Value slot, Value head);
+                   Value beta, Value gates, Value slot, Value head);
 
 /// With gates per head or none: with erase, or for f32 inputs.
 void buildBlockPrepareKernel(RecurrencePlan &plan);

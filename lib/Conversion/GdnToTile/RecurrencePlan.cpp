@@ -82,6 +82,9 @@ FailureOr<RecurrencePlan> mlir::gdn::planRecurrence(RecurrenceOp op) {
   plan.isHigh = schedule.isHigh() && !plan.type.isF32();
   plan.parts = plan.isHigh ? 2 : 1;
   plan.inverseParts = plan.type.isF32() ? 1 : 2;
+  // erase leaves beta nothing to do.
+  plan.isUnit =
+      plan.isDelta && !plan.hasErase && !plan.type.isF32() && !plan.isHigh;
 
   ImplicitLocOpBuilder b(op.getLoc(), op);
   plan.length = b.createOrFold<memref::DimOp>(op.getQ(), 1);
@@ -161,6 +164,18 @@ static Value countChunksOfSegment(RecurrencePlan &plan,
   return max(chunks, mul(max(isNot(isFew), isShort), whole));
 }
 
+bool RecurrencePlan::hasGateRow(GateRow row) const {
+  bool isOfUnit = isUnit && (row == kRest || row == kSplit);
+  return isOfUnit || (gateKind == GateKind::Head && row != kSplit);
+}
+
+int64_t RecurrencePlan::getGateRow(GateRow row) const {
+  int64_t rows = 0;
+  for (int64_t before = 0; before < row; ++before)
+    rows += hasGateRow(static_cast<GateRow>(before));
+  return rows * chunk;
+}
+
 void mlir::gdn::allocateWorkspaces(RecurrencePlan &plan) {
   ImplicitLocOpBuilder b(plan.op.getLoc(), plan.op);
   plan.slots = plan.getSequences().countSlots(b);
@@ -179,8 +194,8 @@ void mlir::gdn::allocateWorkspaces(RecurrencePlan &plan) {
   plan.scores = allocateParts(c, c);
   if (plan.isDelta)
     plan.inverse = allocate({plan.inverseParts, c, c}, plan.type);
-  if (plan.gateKind == GateKind::Head)
-    plan.gates = allocate({kGateRows * c}, b.getF32Type());
+  if (int64_t size = plan.getGatesSize())
+    plan.gates = allocate({size}, b.getF32Type());
   if (plan.gateKind == GateKind::Channel) {
     plan.decayedQ = allocateParts(c, plan.keySize);
     plan.restK = allocateParts(c, plan.keySize);

@@ -28,9 +28,14 @@ struct StateStart {
   bool isZero = false;
 };
 
-/// Rows of the workspace `gates`, for G the sums of the gates of a chunk:
-/// exp(G), exp(G_C - G), scale exp(G). The scan has no time for exponentials.
-enum GateRow : int64_t { kGrown, kRest, kScaledGrown, kGateRows };
+/// Rows of the workspace `gates`, one factor a token. With gates per head, for
+/// G the sums of the gates of a chunk: exp(G), exp(G_C - G), scale exp(G); the
+/// scan has no time for exponentials. Where T has a unit diagonal
+/// (`RecurrencePlan::isUnit`) the second row holds beta too, or beta alone, and
+/// there is one more: 1 for the tokens whose row of T is split, else 0.
+enum GateRow : int64_t { kGrown, kRest, kScaledGrown, kSplit, kGateRows };
+/// Behind the rows, this many times, whether the chunk has a split row.
+constexpr int64_t kFlagSize = 8;
 
 /// Parts of a transition matrix that products with it read.
 constexpr int64_t kTransitionParts = 2;
@@ -58,6 +63,18 @@ struct RecurrencePlan {
   /// Parts in which the matrix T is staged: two 16-bit parts, one of f32. One
   /// 16-bit part loses the inverse for beta up to 2.
   int64_t inverseParts;
+  /// beta stands outside of T, so that its diagonal is 1, and is left out:
+  ///
+  ///   U = beta o U~,  U~ = D + N D,  N = Gam o (I + strictlower(M_ij
+  ///   beta_j))^-1 - I
+  ///
+  /// for M the products of the keys. D enters the sum as it is, in f32, so one
+  /// 16-bit part of N is as exact as two of T, except in rows with large
+  /// entries, where sums over tokens cancel: there D is rounded as in the
+  /// product, and the second part of N counts. Which rows are split so depends
+  /// on the tokens up to theirs. The scan finds beta in P's columns and in a
+  /// row of `gates`.
+  bool isUnit;
   /// The state is written back.
   bool updatesState;
   StateStart start;
@@ -70,8 +87,9 @@ struct RecurrencePlan {
   Value q, k, v, gate, beta, erase, write, offsets, entries, out, state,
       checkpoints;
   Value length, sequences;
-  /// [slots, Hv, parts, C, C]: T; [slots, Hv, C, C]: P, with `parts` as T where
-  /// there are two; [slots, Hv, rows * C]: what the gates of the tokens do, as
+  /// [slots, Hv, parts, C, C]: T, or N, whose second part is there only if the
+  /// chunk has a split row; [slots, Hv, C, C]: P, with `parts` as T where there
+  /// are two; [slots, Hv, rows * C + flags]: factors of the tokens, as
   /// `GateRow` says.
   Value inverse, scores, gates;
   /// With a gate per channel: q and k times their decay since the chunk's start
@@ -91,6 +109,14 @@ struct RecurrencePlan {
   /// apart, as two bfloat16 parts [boundaries, 2, Hv, K, K], and so are the
   /// states of segments that start from zero, [boundaries, Hv, V, K], f32.
   Value chunksOfSegment, boundaryStates, transitions, localStates;
+
+  bool hasGateRow(GateRow row) const;
+  /// First element of a row of `gates`; of kGateRows, of the flag behind them.
+  int64_t getGateRow(GateRow row) const;
+  /// Elements of `gates` of a chunk and head.
+  int64_t getGatesSize() const {
+    return getGateRow(kGateRows) + (isUnit ? kFlagSize : 0);
+  }
 
   /// The op's `slots`, the pool's entry of each sequence, are `entries` here:
   /// slots are those of chunks.

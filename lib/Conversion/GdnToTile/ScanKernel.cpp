@@ -91,8 +91,10 @@ void StateScan::allocateTiles() {
     scoreTiles = tiles(plan.parts, c);
   if (inverse)
     inverseTiles = tiles(plan.inverseParts, c);
+  if (plan.isUnit)
+    lowTile = inverseTiles.pop_back_val();
   if (gates)
-    gateTile = k.tile({kGateRows * c}, k.getF32Type());
+    gateTile = k.tile({plan.getGatesSize()}, k.getF32Type());
   if (hasOutput)
     outTile = k.tile({c, vb}, plan.outType);
 }
@@ -159,8 +161,37 @@ Value StateScan::newValues(ValueRange stateParts, Value grown) {
   Value read = k.product(stateParts, kTiles, Value(), /*transposeB=*/true);
   if (grown)
     read = k.fmul(read, grown);
-  return k.product(split(k.fsub(values, read)), inverseTiles, Value(),
-                   /*transposeB=*/true);
+  Value error = k.fsub(values, read);
+  if (plan.isUnit)
+    return unitProduct(error);
+  return k.product(split(error), inverseTiles, Value(), /*transposeB=*/true);
+}
+
+// D + N D without the second part of N, and without beta.
+Value StateScan::unitProduct(Value error) {
+  roundedError = k.convert(error, plan.type);
+  Value start = k.ifElse(
+      isSplit,
+      [&] {
+        Value row = k.load(
+            {gateTile, {k.index(plan.getGateRow(kSplit))}, {0}, {}}, {1, c});
+        Value isOwn = k.broadcast(k.greater(row, k.constant(0.0)), {vb, c});
+        return k.select(isOwn, k.convert(roundedError, k.getF32Type()), error);
+      },
+      error);
+  return k.mma(roundedError, inverseTiles.front(), start, /*transposeB=*/true);
+}
+
+// The second part of N. Its zeros change no bit of a row that is not split.
+Value StateScan::addLowPart(Value updates) {
+  Value zero = k.index(0), one = k.index(1);
+  return k.ifElse(
+      isSplit,
+      [&] {
+        k.copyIn({inverse, {slot, head, one, zero, zero}, {3, 4}, {}}, lowTile);
+        return k.mma(roundedError, lowTile, updates, /*transposeB=*/true);
+      },
+      updates);
 }
 
 // S Q^T, scaled.
@@ -169,7 +200,7 @@ Value StateScan::readState(ValueRange stateParts, Value scaled) {
   // Copies of q with a gate per channel hold the scale already.
   if (decayedQ)
     return o;
-  return k.fmul(o, gates ? scaled : k.constant(plan.op.getScaleValue()));
+  return k.fmul(o, scaled ? scaled : k.constant(plan.op.getScaleValue()));
 }
 
 void StateScan::writeOutput(Value output, ValueRange updates) {
@@ -184,33 +215,41 @@ Value StateScan::buildChunk(Value stateValue) {
   copyTiles();
   // In front of the products: loads from shared memory queue behind theirs.
   auto loadGates = [&](GateRow row) {
-    return k.load({gateTile, {k.index(row * c)}, {0}, {}}, {1, c});
+    return k.load({gateTile, {k.index(plan.getGateRow(row))}, {0}, {}}, {1, c});
   };
   Value grown, rest, scaled, last;
-  if (gates) {
+  bool hasHeadGates = plan.hasGateRow(kGrown);
+  if (hasHeadGates)
     grown = loadGates(kGrown);
+  if (plan.hasGateRow(kRest))
     rest = loadGates(kRest);
-    if (hasOutput)
-      scaled = loadGates(kScaledGrown);
-    last = memref::LoadOp::create(k, gateTile,
-                                  ValueRange{k.index(kGrown * c + c - 1)});
-  }
+  if (hasHeadGates && hasOutput)
+    scaled = loadGates(kScaledGrown);
+  if (hasHeadGates)
+    last = memref::LoadOp::create(
+        k, gateTile, ValueRange{k.index(plan.getGateRow(kGrown) + c - 1)});
+  if (plan.isUnit)
+    isSplit = k.any(k.greater(
+        k.load({gateTile, {k.index(plan.getGateRow(kGateRows))}, {0}, {}},
+               {1, 1}),
+        k.broadcast(k.constant(0.0), {1, 1})));
   SmallVector<Value> operand = split(stateValue);
   Value updates = newValues(operand, grown);
   Value o = hasOutput ? readState(operand, scaled) : Value();
-  // The state first: the next chunk waits for it.
-  SmallVector<Value> local = split(updates);
-  if (gates) {
-    updates = k.fmul(updates, rest);
+  if (last)
     stateValue = k.fmul(stateValue, last);
-  }
   if (decay)
     stateValue =
         k.fmul(stateValue,
                k.load({decay, {slot, head, zero}, {2}, {k.index(plan.keySize)}},
                       {1, kp}));
-  Value next = k.product(gates ? split(updates) : local, restTiles, stateValue,
-                         /*transposeB=*/false);
+  // Nothing that need not wait for the branch stands behind it.
+  if (plan.isUnit)
+    updates = addLowPart(updates);
+  // The state first: the next chunk waits for it.
+  SmallVector<Value> local = split(updates);
+  Value next = k.product(rest ? split(k.fmul(updates, rest)) : local, restTiles,
+                         stateValue, /*transposeB=*/false);
   if (hasOutput)
     writeOutput(o, local);
   return next;

@@ -58,6 +58,8 @@ private:
   void copyTiles();
   Value buildChunk(Value state);
   Value newValues(ValueRange stateParts, Value grown);
+  Value unitProduct(Value error);
+  Value addLowPart(Value updates);
   Value readState(ValueRange stateParts, Value scaled);
   void writeOutput(Value output, ValueRange updates);
   SmallVector<Value> split(Value fragment) {
@@ -73,8 +75,10 @@ private:
   // Shared tiles; in parts what is rounded.
   Value vTile, writeTile, gateTile, outTile;
   SmallVector<Value> qTiles, kTiles, restTiles, scoreTiles, inverseTiles;
+  /// The second part of N, in chunks with split rows.
+  Value lowTile;
   // The chunk.
-  Value slot, row, rows;
+  Value slot, row, rows, isSplit, roundedError;
 };
 
 } // namespace mlir::gdn

@@ -7,8 +7,14 @@
 
 #include "WarpInverse.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
 using namespace mlir;
 using namespace mlir::gdn;
+
+// Entries from which on a row of N is split. Emulated: below it the sums over
+// tokens cancel little enough for one part.
+constexpr double kLargeEntry = 0.5;
 
 WarpInverse::WarpInverse(KernelBuilder &k, int64_t chunk, Value products,
                          Value beta)
@@ -17,9 +23,7 @@ WarpInverse::WarpInverse(KernelBuilder &k, int64_t chunk, Value products,
   gdn_tile::BlockInverseOp::create(k, products, beta, inverses);
   for (int64_t i = 0; i < chunk / kBlock; ++i) {
     Value first = k.index(i * kBlock), zero = k.index(0);
-    z[i][i] =
-        k.fmul(k.load({inverses, {first, zero}, {0, 1}, {}}, {kBlock, kBlock}),
-               rowsOf(i));
+    z[i][i] = k.load({inverses, {first, zero}, {0, 1}, {}}, {kBlock, kBlock});
     if (i > 0)
       diagonal[i] =
           k.load({inverses, {first, zero}, {1, 0}, {}}, {kBlock, kBlock});
@@ -27,18 +31,14 @@ WarpInverse::WarpInverse(KernelBuilder &k, int64_t chunk, Value products,
   k.free(inverses);
 }
 
-Value WarpInverse::rowsOf(int64_t block) {
-  return k.load({beta, {k.index(block * kBlock)}, {0}, {}}, {kBlock, 1});
-}
-
 void WarpInverse::substitute(int64_t i) {
-  Value negated = k.fmul(rowsOf(i), k.constant(-1.0));
   SmallVector<Value> left;
   for (int64_t j = 0; j < i; ++j) {
     Value block = k.load(
         {products, {k.index(i * kBlock), k.index(j * kBlock)}, {0, 1}, {}},
         {kBlock, kBlock});
-    left.push_back(k.fmul(block, negated));
+    Value factor = k.load({beta, {k.index(j * kBlock)}, {0}, {}}, {1, kBlock});
+    left.push_back(k.fmul(block, k.fmul(factor, k.constant(-1.0))));
   }
   for (int64_t j = 0; j < i; ++j) {
     Value sum;
@@ -48,25 +48,30 @@ void WarpInverse::substitute(int64_t i) {
   }
 }
 
+//===----------------------------------------------------------------------===//
+// WarpRow
+//===----------------------------------------------------------------------===//
+
 WarpRow::WarpRow(KernelBuilder &k, int64_t chunk, Type type, int64_t parts)
-    : k(k), type(type) {
-  constexpr int64_t block = WarpInverse::kBlock;
+    : k(k), chunk(chunk), type(type) {
   for (int64_t part = 0; part < parts; ++part)
-    tiles.push_back(k.tile({block, chunk}, type));
-  if (chunk > block)
-    for (Value tile : tiles)
-      k.store(k.zero({block, chunk - block}, type),
-              {tile, {k.index(0), k.index(block)}, {0, 1}, {}});
+    tiles.push_back(k.tile({WarpInverse::kBlock, chunk}, type));
+}
+
+void WarpRow::clear(int64_t column) {
+  int64_t first = column * WarpInverse::kBlock;
+  if (first == chunk)
+    return;
+  for (Value tile : tiles)
+    k.store(k.zero({WarpInverse::kBlock, chunk - first}, type),
+            {tile, {k.index(0), k.index(first)}, {0, 1}, {}});
 }
 
 void WarpRow::store(Value block, int64_t column) {
   Value first = k.index(column * WarpInverse::kBlock);
-  for (Value tile : tiles) {
-    Value rounded = k.convert(block, type);
-    k.store(rounded, {tile, {k.index(0), first}, {1, 0}, {}});
-    if (tile != tiles.back())
-      block = k.roundingError(block, rounded);
-  }
+  for (auto [tile, part] :
+       llvm::zip_equal(tiles, k.split(block, type, tiles.size())))
+    k.store(part, {tile, {k.index(0), first}, {1, 0}, {}});
 }
 
 void WarpRow::copyOut(int64_t row, Value workspace,
@@ -82,4 +87,122 @@ void WarpRow::copyOut(int64_t row, Value workspace,
 void WarpRow::free() {
   for (Value tile : tiles)
     k.free(tile);
+}
+
+//===----------------------------------------------------------------------===//
+// InverseWriter
+//===----------------------------------------------------------------------===//
+
+InverseWriter::InverseWriter(KernelBuilder &k, const RecurrencePlan &plan,
+                             const WarpInverse &inverse, Value beta,
+                             Value workspace, Value gates, Value slot,
+                             Value head)
+    : k(k), plan(plan), inverse(inverse), c(plan.chunk),
+      blocks(plan.chunk / WarpInverse::kBlock), beta(beta),
+      workspace(workspace), gates(gates), slot(slot), head(head),
+      high(k, plan.chunk, plan.type, plan.isUnit ? 1 : plan.inverseParts),
+      low(k, plan.chunk, plan.type, /*parts=*/1) {
+  high.clear(1);
+  if (!plan.isUnit)
+    return;
+  // With gates per head the rows in front are written with their sums.
+  bool writesBeta = plan.gateKind != GateKind::Head;
+  firstFactor = plan.getGateRow(writesBeta ? kRest : kSplit);
+  factors = k.tile({plan.getGatesSize() - firstFactor}, k.getF32Type());
+  if (writesBeta)
+    k.store(k.load(whole(k, beta), {1, c}), {factors, {k.index(0)}, {0}, {}});
+  k.store(k.zero({1, c}, k.getF32Type()), {factors, {at(kSplit)}, {0}, {}});
+}
+
+// Rows are those of the earlier token j, columns those of i: j < i.
+static Value strictMask(KernelBuilder &k) {
+  constexpr int64_t block = WarpInverse::kBlock;
+  return k.compare(arith::CmpIPredicate::slt, k.iota({block, 1}),
+                   k.iota({1, block}));
+}
+
+void InverseWriter::begin(int64_t i) {
+  row = i;
+  if (!plan.isUnit)
+    return;
+  Value largest =
+      k.select(strictMask(k), k.abs(inverse.at(i, i)), k.constant(0.0));
+  for (int64_t j = 0; j < i; ++j)
+    largest = k.fmax(largest, k.abs(inverse.at(j, i)));
+  isLarge = k.greater(largest, k.constant(kLargeEntry));
+  isSplit.push_back(k.any(isLarge));
+}
+
+void InverseWriter::store(int64_t j, Value decay) {
+  Value block = inverse.at(j, row);
+  if (decay)
+    block = k.fmul(block, decay);
+  if (!plan.isUnit) {
+    block = k.fmul(block,
+                   k.load({beta, {k.index(row * WarpInverse::kBlock)}, {0}, {}},
+                          {1, WarpInverse::kBlock}));
+    return high.store(block, j);
+  }
+  if (j == row)
+    block = k.select(strictMask(k), block, k.constant(0.0));
+  high.store(block, j);
+  auto branch = scf::IfOp::create(k, isSplit[row]);
+  OpBuilder::InsertionGuard guard(k);
+  k.setInsertionPointToStart(branch.thenBlock());
+  storeLow(block, j);
+}
+
+// What the rounding has left of split rows; zeros of others.
+void InverseWriter::storeLow(Value block, int64_t j) {
+  Value error = k.roundingError(block, k.convert(block, plan.type));
+  Value isOwn = k.broadcast(k.anyOfColumns(isLarge),
+                            {WarpInverse::kBlock, WarpInverse::kBlock});
+  low.store(k.select(isOwn, error, k.constant(0.0)), j);
+}
+
+void InverseWriter::copyLow(int64_t i) {
+  low.copyOut(i, workspace, [&](int64_t) { return position(1); });
+}
+
+void InverseWriter::end() {
+  high.copyOut(row, workspace, [&](int64_t part) { return position(part); });
+  if (!plan.isUnit)
+    return;
+  auto branch = scf::IfOp::create(k, isSplit[row]);
+  OpBuilder::InsertionGuard guard(k);
+  k.setInsertionPointToStart(branch.thenBlock());
+  low.clear(row + 1);
+  copyLow(row);
+  Value ones =
+      k.select(k.anyOfColumns(isLarge), k.constant(1.0), k.constant(0.0));
+  k.store(ones, {factors, {at(kSplit, row * WarpInverse::kBlock)}, {0}, {}});
+}
+
+void InverseWriter::finish() {
+  if (plan.isUnit) {
+    Value any = isSplit.front();
+    for (Value split : ArrayRef(isSplit).drop_front())
+      any = arith::OrIOp::create(k, any, split);
+    auto branch = scf::IfOp::create(k, any);
+    {
+      OpBuilder::InsertionGuard guard(k);
+      k.setInsertionPointToStart(branch.thenBlock());
+      low.clear(0);
+      for (int64_t i = 0; i < blocks; ++i) {
+        auto isWhole = scf::IfOp::create(k, TypeRange(), isSplit[i],
+                                         /*withElseRegion=*/true);
+        OpBuilder::InsertionGuard inner(k);
+        k.setInsertionPointToStart(isWhole.elseBlock());
+        copyLow(i);
+      }
+    }
+    Value flag =
+        arith::SelectOp::create(k, any, k.constant(1.0), k.constant(0.0));
+    k.store(k.broadcast(flag, {1, kFlagSize}),
+            {factors, {at(kGateRows)}, {0}, {}});
+    k.copyOut(factors, {gates, {slot, head, k.index(firstFactor)}, {2}, {}});
+    k.free(factors);
+  }
+  high.free();
+  low.free();
 }

@@ -8,16 +8,16 @@
 #ifndef GDN_LIB_CONVERSION_GDNTOTILE_WARPINVERSE_H
 #define GDN_LIB_CONVERSION_GDNTOTILE_WARPINVERSE_H
 
-#include "KernelBuilder.h"
+#include "RecurrencePlan.h"
 
 namespace mlir::gdn {
 
-/// The inverse A of I + strictlower(beta_i M_ij), times beta_j, in the region
-/// of a gdn_tile.each_warp and in blocks of 16 tokens, all of them transposed.
-/// With Z_ji = (beta_j A_ij)^T, L_ik = -beta_i M_ik and D_i the inverse of the
-/// diagonal block i:
+/// The inverse A of I + strictlower(M_ij beta_j), in the region of a
+/// gdn_tile.each_warp and in blocks of 16 tokens, all of them transposed. With
+/// Z_ji = A_ij^T, L_ik = -M_ik beta_k and D_i the inverse of the diagonal block
+/// i:
 ///
-///   Z_jj = beta_j D_j^T;  Z_ji = (sum_{j <= k < i} Z_jk L_ik^T) D_i^T
+///   Z_jj = D_j^T;  Z_ji = (sum_{j <= k < i} Z_jk L_ik^T) D_i^T
 ///
 /// Every left operand is a product before, so nothing moves between lanes.
 class WarpInverse {
@@ -37,8 +37,6 @@ public:
   Value at(int64_t j, int64_t i) const { return z[j][i]; }
 
 private:
-  Value rowsOf(int64_t block);
-
   KernelBuilder &k;
   Value products, beta;
   Value z[4][4], diagonal[4];
@@ -51,6 +49,8 @@ class WarpRow {
 public:
   WarpRow(KernelBuilder &k, int64_t chunk, Type type, int64_t parts);
 
+  /// Zeros in the columns of blocks from `column` on.
+  void clear(int64_t column);
   /// Stores a transposed block of f32 in its column of blocks: rounded, and
   /// what the rounding has left in the next parts.
   void store(Value block, int64_t column);
@@ -62,8 +62,52 @@ public:
 
 private:
   KernelBuilder &k;
+  int64_t chunk;
   Type type;
   SmallVector<Value> tiles;
+};
+
+/// Writes the inverse of a head as the scan reads it, a row of blocks after the
+/// other: see RecurrencePlan::isUnit.
+class InverseWriter {
+public:
+  /// `beta` is a tile of one chunk, the workspaces are those of the plan.
+  InverseWriter(KernelBuilder &k, const RecurrencePlan &plan,
+                const WarpInverse &inverse, Value beta, Value workspace,
+                Value gates, Value slot, Value head);
+
+  /// Row i of blocks: the beginning, the block of each column j <= i times its
+  /// decay, if any, and the end.
+  void begin(int64_t i);
+  void store(int64_t j, Value decay);
+  void end();
+  /// Behind the last row: what the scan has to know of all rows.
+  void finish();
+
+private:
+  void storeLow(Value block, int64_t j);
+  void copyLow(int64_t i);
+  Value at(GateRow row, int64_t token = 0) {
+    return k.index(plan.getGateRow(row) - firstFactor + token);
+  }
+  SmallVector<Value> position(int64_t part) {
+    return {slot, head, k.index(part)};
+  }
+
+  KernelBuilder &k;
+  const RecurrencePlan &plan;
+  const WarpInverse &inverse;
+  int64_t c, blocks;
+  Value beta, workspace, gates, slot, head;
+  WarpRow high, low;
+  /// What is written here of the chunk's part of `gates`, from `firstFactor`
+  /// on.
+  Value factors;
+  int64_t firstFactor = 0;
+  /// The row of blocks: where entries are large, and whether anywhere.
+  int64_t row = 0;
+  Value isLarge;
+  SmallVector<Value> isSplit;
 };
 
 } // namespace mlir::gdn

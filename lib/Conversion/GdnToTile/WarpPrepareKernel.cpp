@@ -68,10 +68,11 @@ private:
   Value qTile, kTile, gateTiles, betaTiles, products;
   // The chunk and its heads.
   Value slot, row, rows, keyHead, firstHead;
-  // The warp's head: its gates' sums, and what becomes of it.
-  Value head, sums;
+  // The warp's head: its beta and gates' sums, and what becomes of it.
+  Value head, headBeta, sums;
   std::optional<WarpInverse> result;
-  std::optional<WarpRow> inverseRow, scoreRow;
+  std::optional<InverseWriter> inverseRows;
+  std::optional<WarpRow> scoreRow;
 };
 
 } // namespace
@@ -190,7 +191,8 @@ void WarpPrepareKernel::sumGates(Value item, bool isWritten) {
   k.store(k.fmul(value, k.constant(kLog2E)), whole(k, sums));
   gdn_tile::CumsumOp::create(k, sums);
   if (isWritten)
-    writeGateRows(k, plan, sums, gates, slot, head);
+    writeGateRows(k, plan, sums, plan.isUnit ? headBeta : Value(), gates, slot,
+                  head);
 }
 
 // exp(G_i - G_j) of a block, transposed; `late` are the sums G_i.
@@ -207,52 +209,56 @@ void WarpPrepareKernel::writeRow(int64_t i) {
   Value late;
   if (gate)
     late = k.load({sums, {k.index(i * kBlock)}, {0}, {}}, {1, kBlock});
+  if (inverseRows)
+    inverseRows->begin(i);
   for (int64_t j = 0; j <= i; ++j) {
     Value decay = gate ? decayOf(late, j, i == j) : Value();
     if (scoreRow) {
       Value score = blockOf(products, j, i);
       if (decay)
         score = k.fmul(score, decay);
+      if (plan.isUnit)
+        score = k.fmul(score, rowsOf(headBeta, j));
       if (i == j)
         score = k.select(mask(), score, k.constant(0.0));
       scoreRow->store(score, j);
     }
-    if (inverseRow) {
-      Value block = result->at(j, i);
-      inverseRow->store(decay ? k.fmul(block, decay) : block, j);
-    }
+    if (inverseRows)
+      inverseRows->store(j, decay);
   }
   if (scoreRow)
     scoreRow->copyOut(i, scores, [&](int64_t part) {
       return partOf(k, slot, head, part, plan.parts);
     });
-  if (inverseRow)
-    inverseRow->copyOut(i, inverse, [&](int64_t part) -> SmallVector<Value> {
-      return {slot, head, k.index(part)};
-    });
+  if (inverseRows)
+    inverseRows->end();
 }
 
 void WarpPrepareKernel::buildHead(Value item, bool makesInverse,
                                   bool makesScores) {
   head = k.add(firstHead, item);
+  if (plan.isDelta)
+    headBeta = k.stage(betaTiles, item);
   if (gate)
     sumGates(item, /*isWritten=*/makesScores);
   result.reset();
-  inverseRow.reset();
+  inverseRows.reset();
   scoreRow.reset();
   if (makesInverse) {
-    result.emplace(k, c, products, k.stage(betaTiles, item));
-    inverseRow.emplace(k, c, plan.type, plan.inverseParts);
+    result.emplace(k, c, products, headBeta);
+    inverseRows.emplace(k, plan, *result, headBeta, inverse, gates, slot, head);
   }
-  if (makesScores)
+  if (makesScores) {
     scoreRow.emplace(k, c, plan.type, plan.parts);
+    scoreRow->clear(1);
+  }
   for (int64_t i = 0; i < blocks; ++i) {
     if (makesInverse)
       result->substitute(i);
     writeRow(i);
   }
-  if (inverseRow)
-    inverseRow->free();
+  if (inverseRows)
+    inverseRows->finish();
   if (scoreRow)
     scoreRow->free();
   if (gate)

@@ -126,3 +126,35 @@ func.func @single_block() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps =
   }
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// A vote of the lanes on what each of them holds; for columns the ballot, and in it the lanes that hold the
+// same column: every fourth one from the own number modulo 4 on.
+// CHECK-LABEL: llvm.func @votes
+// CHECK: %[[OWN:.*]] = llvm.call_intrinsic "llvm.nvvm.vote.any.sync"(%{{.*}}, %{{.*}}) : {{.*}} -> i1
+// CHECK: scf.if %[[OWN]]
+// CHECK: %[[EVERY:.*]] = llvm.mlir.constant(286331153 : i32)
+// CHECK: %[[LANES:.*]] = llvm.shl %[[EVERY]]
+// CHECK-COUNT-4: llvm.call_intrinsic "llvm.nvvm.vote.ballot.sync"
+// CHECK-NOT: vote
+func.func @votes(%x: memref<?x16xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %limits = arith.constant dense<1.0> : vector<16x16xf32>
+  %ones = arith.constant dense<1.0> : vector<1x16xf32>
+  %zeros = arith.constant dense<0.0> : vector<1x16xf32>
+  gdn_tile.each_warp (%i) in (%c4) {
+    %v = gdn_tile.load %x[%i, %c0] dims [0, 1] : memref<?x16xf32>, vector<16x16xf32>
+    %c = arith.cmpf ogt, %v, %limits : vector<16x16xf32>
+    %any = gdn_tile.any %c : vector<16x16xi1> to i1
+    scf.if %any {
+      %columns = gdn_tile.any %c : vector<16x16xi1> to vector<1x16xi1>
+      %r = arith.select %columns, %ones, %zeros : vector<1x16xi1>, vector<1x16xf32>
+      gdn_tile.store %r, %x[%i, %c0] dims [1] : vector<1x16xf32>, memref<?x16xf32>
+    }
+  }
+  return
+}

@@ -153,3 +153,40 @@ func.func @products(%x: memref<64x64xbf16>, %o: memref<64x64xf32>)
   }
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// One piece of assembly that does nothing where the condition does not hold; else the warp's own parity, behind the
+// two barriers of the ring, says which phase of the stage it waits for. The products are complete when it is released.
+
+// CHECK-LABEL: llvm.func @rare_product
+// The barriers, and the parities of four warps.
+// CHECK-COUNT-2: nvvm.mbarrier.init
+// CHECK-COUNT-4: llvm.store {{.*}} : i32, !llvm.ptr<3>
+// CHECK: llvm.inline_asm has_side_effects {{.*}}@!$51 bra.uni SKIP; ld.shared.b32 parity, [$50]; AGAIN: mbarrier.try_wait
+// CHECK-SAME: xor.b32 parity, parity, 1; st.shared.b32 [$50], parity;
+// CHECK-SAME: wgmma.fence.sync.aligned;
+// CHECK-SAME: wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; bar.warp.sync -1;
+// CHECK-SAME: @done mbarrier.arrive.shared::cta.b64 _, [$49+8]; SKIP: }
+func.func @rare_product(%x: memref<64x64xbf16>, %y: memref<64x32xf32>, %f: memref<1xf32>)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %b = memref.alloc() : memref<1x32x64xbf16, #shared>
+  %ring = gdn_tile.ring(%b : memref<1x32x64xbf16, #shared>) producers(1) consumers(4) : !gdn_tile.ring<1>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+      %zero = arith.constant 0.0 : f32
+      %v = memref.load %f[%c0] : memref<1xf32>
+      %c = arith.cmpf ogt, %v, %zero : f32
+      %a = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<64x64xbf16>, vector<64x64xbf16>
+      %u = gdn_tile.load %y[%c0, %c0] dims [0, 1] : memref<64x32xf32>, vector<64x32xf32>
+      %r = gdn_tile.rare_mma %c, %a, %ring acc(%u) : vector<64x64xbf16>, !gdn_tile.ring<1> -> vector<64x32xf32>
+      gdn_tile.store %r, %y[%c0, %c0] dims [0, 1] : vector<64x32xf32>, memref<64x32xf32>
+    }
+    gdn_tile.role "load" warps(1) {
+    }
+  }
+  return
+}

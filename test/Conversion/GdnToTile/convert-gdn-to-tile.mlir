@@ -19,12 +19,27 @@
 // CHECK-SAME: attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 2, layout = accumulator>}
 // CHECK: %[[S0:.*]] = gdn_tile.load %{{.*}} dims [2, 3] valid(%{{.*}}, %c24) : memref<1x4x40x24xf32>, vector<32x32xf32>
 // CHECK: %[[END:.*]] = scf.for {{.*}} iter_args(%[[S:.*]] = %[[S0]]) -> (vector<32x32xf32>)
+// Whether the chunk has split rows, for all threads alike.
+// CHECK:   %[[FLAG:.*]] = gdn_tile.load %[[GATES:.*]][%c64]
+// CHECK:   %[[SPLIT:.*]] = gdn_tile.any
 // CHECK:   %[[A:.*]] = arith.truncf %[[S]]
 // CHECK:   gdn_tile.mma %[[A]], %{{.*}} {transpose_b}
-// CHECK:   %[[W:.*]] = arith.truncf
-// CHECK:   %[[U:.*]] = gdn_tile.mma %[[W]], %{{.*}} {transpose_b}
-// CHECK:   gdn_tile.mma %[[W]], %{{.*}} acc(%[[U]]
+// The sum starts from D in f32, but in split rows from what the product sees.
+// CHECK:   %[[D:.*]] = arith.subf
+// CHECK:   %[[W:.*]] = arith.truncf %[[D]]
+// CHECK:   %[[START:.*]] = scf.if %[[SPLIT]]
+// CHECK:     gdn_tile.load %[[GATES]][%c48]
+// CHECK:     %[[BACK:.*]] = arith.extf %[[W]]
+// CHECK:     arith.select %{{.*}}, %[[BACK]], %[[D]]
+// CHECK:   } else {
+// CHECK-NEXT: scf.yield %[[D]]
+// CHECK:   %[[U:.*]] = gdn_tile.mma %[[W]], %{{.*}} acc(%[[START]]
 // CHECK:   %[[DECAYED:.*]] = arith.mulf %[[S]]
+// CHECK:   scf.if %[[SPLIT]]
+// CHECK:     gdn_tile.copy_in %{{.*}}[%{{.*}}, %{{.*}}, %c1, %c0, %c0] {{.*}} to %[[LOW:[^ ]*]]
+// CHECK:     gdn_tile.mma %[[W]], %[[LOW]] acc(%[[U]]
+// CHECK:   } else {
+// CHECK-NEXT: scf.yield %[[U]]
 // CHECK:   gdn_tile.mma %{{.*}} acc(%[[DECAYED]] : vector<32x32xf32>) :
 // CHECK:   gdn_tile.copy_out
 // CHECK: } {gdn_tile.stages = 2 : i64}
@@ -37,8 +52,8 @@
 // CHECK: %[[SLOTS:.*]] = arith.ceildivui %{{.*}}, %c16
 // CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x16x16xbf16>
 // CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x2x16x16xbf16>
-// Three factors for each token.
-// CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x48xf32>
+// Three factors for each token, whether its row is split, and the chunk's flag.
+// CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x72xf32>
 // CHECK: gdn_tile.launch @split_prepare
 // 4 heads times 2 value blocks.
 // CHECK: gdn_tile.launch @split_scan grid(%c8)

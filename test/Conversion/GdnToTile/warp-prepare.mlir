@@ -23,39 +23,89 @@
 // CHECK-NEXT: %[[M:.*]] = memref.alloc() : memref<32x40xf32
 // CHECK-NEXT: gdn_tile.store %[[MERGED]], %[[M]]
 // CHECK-NEXT: gdn_tile.each_warp (%[[ITEM:.*]]) in (%c2) {
+// CHECK: %[[BETA:.*]] = gdn_tile.stage %[[B]][%[[ITEM]]]
 // CHECK: gdn_tile.stage %[[G]][%[[ITEM]]]
 // CHECK: arith.maximumf
 // CHECK: gdn_tile.cumsum
-// CHECK: gdn_tile.copy_out
-// CHECK: %[[BETA:.*]] = gdn_tile.stage %[[B]][%[[ITEM]]]
+// beta is a factor of exp(G_C - G), the second of three rows.
+// CHECK: %[[LEFT:.*]] = arith.subf
+// CHECK: %[[REST:.*]] = math.exp2 %[[LEFT]]
+// CHECK-NEXT: %[[BETAS:.*]] = gdn_tile.load %[[BETA]][%c0] dims [0] : {{.*}}, vector<1x32xf32>
+// CHECK-NEXT: %[[BOTH:.*]] = arith.mulf %[[REST]], %[[BETAS]]
+// CHECK-NEXT: gdn_tile.store %[[BOTH]], %{{.*}}[%c32]
+// CHECK: gdn_tile.copy_out {{.*}} : memref<96xf32, {{.*}} to memref<?x4x136xf32>
 // CHECK: %[[D:.*]] = memref.alloc() : memref<32x24xf32
 // CHECK: gdn_tile.block_inverse %[[M]], %[[BETA]] to %[[D]]
 // Z00, Z11 and the left factor of the blocks in row 1.
-// CHECK: %[[D0:.*]] = gdn_tile.load %[[D]][%c0, %c0] dims [0, 1]
-// CHECK: %[[Z00:.*]] = arith.mulf %[[D0]]
+// CHECK: %[[Z00:.*]] = gdn_tile.load %[[D]][%c0, %c0] dims [0, 1]
 // CHECK: gdn_tile.load %[[D]][%c16, %c0] dims [0, 1]
 // CHECK: %[[X1:.*]] = gdn_tile.load %[[D]][%c16, %c0] dims [1, 0]
 // CHECK: gdn_tile.free %[[D]]
-// Above the diagonal there are zeros.
-// CHECK-COUNT-3: gdn_tile.store %{{.*}}[%c0, %c16] dims [0, 1] : vector<16x16xbf16>
-// Row 0: the exponent is masked before exp2, and so is the score.
+// Above the diagonal there are zeros, in N and in P; no row is split so far.
+// CHECK: %[[HIGH:.*]] = memref.alloc() : memref<16x32xbf16
+// CHECK: %[[LOW:.*]] = memref.alloc() : memref<16x32xbf16
+// CHECK: gdn_tile.store %{{.*}}, %[[HIGH]][%c0, %c16] dims [0, 1] : vector<16x16xbf16>
+// CHECK: %[[FACTORS:.*]] = memref.alloc() : memref<40xf32
+// CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c0] dims [0] : vector<1x32xf32>
+// CHECK: %[[P:.*]] = memref.alloc() : memref<16x32xbf16
+// CHECK: gdn_tile.store %{{.*}}, %[[P]][%c0, %c16] dims [0, 1] : vector<16x16xbf16>
+// Row 0: large entries below the diagonal, anywhere in the block.
+// CHECK: %[[STRICT:.*]] = arith.cmpi slt
+// CHECK: %[[SIZE:.*]] = math.absf %[[Z00]]
+// CHECK: %[[BELOW:.*]] = arith.select %[[STRICT]], %[[SIZE]]
+// CHECK: %[[LARGE:.*]] = arith.cmpf ogt, %[[BELOW]]
+// CHECK: %[[SPLIT0:.*]] = gdn_tile.any %[[LARGE]] : vector<16x16xi1> to i1
+// The exponent is masked before exp2, and so is the score, which beta is a factor of.
 // CHECK: %[[MASK:.*]] = arith.cmpi sle
 // CHECK: %[[E:.*]] = arith.select %[[MASK]]
 // CHECK: math.exp2 %[[E]]
-// CHECK: arith.select %[[MASK]]
-// CHECK: gdn_tile.store %{{.*}}[%c0, %c0] dims [1, 0]
-// T in two parts.
-// CHECK: %[[HIGH:.*]] = arith.truncf %[[T:.*]] :
-// CHECK: %[[BACK:.*]] = arith.extf %[[HIGH]]
-// CHECK: %[[REST:.*]] = arith.subf %[[T]], %[[BACK]]
-// CHECK: arith.truncf %[[REST]]
-// CHECK-COUNT-3: gdn_tile.copy_out
+// CHECK: %[[COLUMN:.*]] = gdn_tile.load %[[BETA]][%c0] dims [0] : {{.*}}, vector<16x1xf32>
+// CHECK: %[[SPREAD:.*]] = vector.broadcast %[[COLUMN]]
+// CHECK: %[[SCORE:.*]] = arith.mulf %{{.*}}, %[[SPREAD]]
+// CHECK: arith.select %[[MASK]], %[[SCORE]]
+// CHECK: gdn_tile.store %{{.*}}, %[[P]][%c0, %c0] dims [1, 0]
+// N without its diagonal, rounded; what the rounding leaves only where rows are split, and only theirs.
+// CHECK: %[[N:.*]] = arith.select %[[STRICT]]
+// CHECK: %[[ROUNDED:.*]] = arith.truncf %[[N]]
+// CHECK: gdn_tile.store %[[ROUNDED]], %[[HIGH]][%c0, %c0] dims [1, 0]
+// CHECK: scf.if %[[SPLIT0]] {
+// CHECK-DAG: %[[BACK:.*]] = arith.extf %[[ROUNDED]]
+// CHECK-DAG: %[[ROWS:.*]] = gdn_tile.any %[[LARGE]] : vector<16x16xi1> to vector<1x16xi1>
+// CHECK-DAG: %[[OWN:.*]] = vector.broadcast %[[ROWS]]
+// CHECK-DAG: %[[ERROR:.*]] = {{.*}} %[[N]], %[[BACK]]
+// CHECK: arith.select %[[OWN]], %[[ERROR]]
+// CHECK: gdn_tile.store %{{.*}}, %[[LOW]][%c0, %c0] dims [1, 0]
+// CHECK: }
+// CHECK: gdn_tile.copy_out %[[P]]
+// CHECK: gdn_tile.copy_out %[[HIGH]] to %{{.*}}[%{{.*}}, %{{.*}}, %c0, %c0, %c0]
+// CHECK: scf.if %[[SPLIT0]] {
+// CHECK: gdn_tile.copy_out %[[LOW]] to %{{.*}}[%{{.*}}, %{{.*}}, %c1, %c0, %c0]
+// CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c0] dims [0] : vector<1x16xf32>
+// CHECK: }
 // Row 1: Z01 = Z00 L10^T D1^T.
 // CHECK: gdn_tile.load %[[M]][%c16, %c0]
+// CHECK: gdn_tile.load %[[BETA]][%c0] dims [0] : {{.*}}, vector<1x16xf32>
 // CHECK: %[[Y:.*]] = gdn_tile.warp_mma %[[Z00]], %{{.*}} bf16x3
 // CHECK: %[[Z01:.*]] = gdn_tile.warp_mma %[[Y]], %[[X1]] bf16x3
+// CHECK: %[[SPLIT1:.*]] = gdn_tile.any
 // CHECK: arith.mulf %[[Z01]]
-// CHECK-COUNT-3: gdn_tile.copy_out
+// CHECK: gdn_tile.copy_out %[[P]]
+// CHECK: gdn_tile.copy_out %[[HIGH]]
+// CHECK: scf.if %[[SPLIT1]] {
+// CHECK: gdn_tile.copy_out %[[LOW]]
+// Zeros for the rows of blocks without a split row, if there is another with one; and the flag.
+// CHECK: %[[ANY:.*]] = arith.ori %[[SPLIT0]], %[[SPLIT1]]
+// CHECK: scf.if %[[ANY]] {
+// CHECK: gdn_tile.store %{{.*}}, %[[LOW]][%c0, %c0] dims [0, 1] : vector<16x32xbf16>
+// CHECK: scf.if %[[SPLIT0]] {
+// CHECK-NEXT: } else {
+// CHECK-NEXT: gdn_tile.copy_out %[[LOW]]
+// CHECK: scf.if %[[SPLIT1]] {
+// CHECK-NEXT: } else {
+// CHECK-NEXT: gdn_tile.copy_out %[[LOW]]
+// CHECK: arith.select %[[ANY]]
+// CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c32] dims [0] : vector<1x8xf32>
+// CHECK: gdn_tile.copy_out %[[FACTORS]] to %{{.*}}[%{{.*}}, %{{.*}}, %c96]
 // CHECK-NOT: gdn_tile.copy_out
 // CHECK-LABEL: func @pair_scan
 // CHECK-LABEL: func @pair(

@@ -82,3 +82,17 @@ func.func @copies(%x: memref<?x16xf32>, %count: index)
   }
   return
 }
+
+// CHECK-LABEL: func @votes
+func.func @votes(%c: vector<16x16xi1>, %r: vector<1x64xi1>, %count: index)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 2, layout = accumulator>} {
+  // CHECK: gdn_tile.any %{{.*}} : vector<1x64xi1> to i1
+  %row = gdn_tile.any %r : vector<1x64xi1> to i1
+  gdn_tile.each_warp (%item) in (%count) {
+    // CHECK: gdn_tile.any %{{.*}} : vector<16x16xi1> to i1
+    // CHECK: gdn_tile.any %{{.*}} : vector<16x16xi1> to vector<1x16xi1>
+    %any = gdn_tile.any %c : vector<16x16xi1> to i1
+    %columns = gdn_tile.any %c : vector<16x16xi1> to vector<1x16xi1>
+  }
+  return
+}

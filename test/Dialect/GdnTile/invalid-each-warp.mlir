@@ -179,3 +179,28 @@ func.func @f(%m: memref<32x32xf32, #shared>, %s: memref<32xf32, #shared>) {
   gdn_tile.block_inverse %m, %s to %d : memref<32x32xf32, #shared>, memref<32xf32, #shared> to memref<32x16xf32, #shared>
   return
 }
+
+// -----
+
+func.func @f(%x: vector<16x16xf32>) {
+  // expected-error @+1 {{expects a fragment of i1 and a result i1 or 'vector<1x16xi1>', but has 'vector<16x16xf32>' and 'i1'}}
+  %0 = gdn_tile.any %x : vector<16x16xf32> to i1
+  return
+}
+
+// -----
+
+func.func @f(%x: vector<16x16xi1>) {
+  // expected-error @+1 {{expects a fragment of i1 and a result i1 or 'vector<1x16xi1>', but has 'vector<16x16xi1>' and 'vector<16x1xi1>'}}
+  %0 = gdn_tile.any %x : vector<16x16xi1> to vector<16x1xi1>
+  return
+}
+
+// -----
+
+func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %x = arith.constant dense<true> : vector<64x16xi1>
+  // expected-error @+1 {{needs a fragment that each warp holds as a whole, but the rows of 'vector<64x16xi1>' lie in 4 warps}}
+  %0 = gdn_tile.any %x : vector<64x16xi1> to i1
+  return
+}

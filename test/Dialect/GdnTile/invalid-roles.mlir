@@ -291,3 +291,39 @@ func.func @f(%x: memref<?x64xf32>, %i: index) attributes {gdn_tile.kernel = #gdn
   }
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %b = memref.alloc() : memref<2x64x64xbf16, #shared>
+  %ring = gdn_tile.ring(%b : memref<2x64x64xbf16, #shared>) producers(1) consumers(4) : !gdn_tile.ring<2>
+  // expected-error @+1 {{expects a ring of one stage with one tile}}
+  %0 = gdn_tile.rare_mma %c, %a, %ring acc(%u) : vector<64x64xbf16>, !gdn_tile.ring<2> -> vector<64x64xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x32xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %b = memref.alloc() : memref<1x64x64xbf16, #shared>
+  %ring = gdn_tile.ring(%b : memref<1x64x64xbf16, #shared>) producers(1) consumers(4) : !gdn_tile.ring<1>
+  // expected-error @+1 {{expects fragments MxK of 16 bits and MxN of f32, M and K multiples of 64, and a tile 1xNxK, but has 'vector<64x64xbf16>', 'vector<64x32xf32>' and 'memref<1x64x64xbf16, #gpu.address_space<workgroup>>'}}
+  %0 = gdn_tile.rare_mma %c, %a, %ring acc(%u) : vector<64x64xbf16>, !gdn_tile.ring<1> -> vector<64x32xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %b = memref.alloc() : memref<1x64x64xbf16, #shared>
+  %ring = gdn_tile.ring(%b : memref<1x64x64xbf16, #shared>) producers(1) consumers(4) : !gdn_tile.ring<1>
+  // expected-error @+1 {{expects to stand in a role whose warps are the 4 consumers of the ring}}
+  %0 = gdn_tile.rare_mma %c, %a, %ring acc(%u) : vector<64x64xbf16>, !gdn_tile.ring<1> -> vector<64x64xf32>
+  return
+}

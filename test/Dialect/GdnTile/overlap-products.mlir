@@ -269,3 +269,53 @@ func.func @one_warpgroup(%x: memref<64x64xf32>, %z: memref<64x64xbf16>, %p: vect
   }
   return
 }
+
+// A branch that only computes keeps no product from running on; one with a product in it does, and so does a
+// use of the product in a branch.
+
+// CHECK-LABEL: func @branches(
+// CHECK: %[[P:.*]] = gdn_tile.mma %[[A:.*]], %[[K:.*]] {transpose_b}
+// CHECK-NEXT: %[[Q:.*]] = gdn_tile.mma %[[A]], %[[T:.*]] {transpose_b}
+// CHECK-NEXT: %[[X:.*]] = gdn_tile.mma_wait %[[P]] {pending = 1 : i64}
+// CHECK-NEXT: %[[START:.*]] = scf.if
+// CHECK: arith.mulf %[[X]]
+// CHECK: %[[R:.*]] = arith.truncf %[[START]]
+// CHECK-NEXT: %[[U:.*]] = gdn_tile.mma %[[R]], %{{.*}} acc(%[[START]]
+// CHECK-NEXT: %[[W:.*]] = gdn_tile.mma_wait %[[Q]] {pending = 1 : i64}
+// CHECK-NEXT: arith.addf %[[W]]
+// CHECK-NEXT: %[[V:.*]] = gdn_tile.mma_wait %[[U]] :
+// CHECK-NEXT: scf.if
+// CHECK: gdn_tile.barrier
+// CHECK-NEXT: %[[L:.*]] = gdn_tile.mma %[[R]], %{{.*}} acc(%[[V]]
+// CHECK-NEXT: %[[E:.*]] = gdn_tile.mma_wait %[[L]] :
+// CHECK-NEXT: scf.yield %[[E]]
+func.func @branches(%x: memref<64x64xbf16>, %a: vector<64x64xbf16>, %c: i1, %y: memref<64x64xf32>)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %t = memref.alloc() : memref<64x64xbf16, #shared>
+  %low = memref.alloc() : memref<64x64xbf16, #shared>
+  gdn_tile.barrier
+  %p = gdn_tile.mma %a, %k {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+  %start = scf.if %c -> vector<64x64xf32> {
+    %s = arith.mulf %p, %p : vector<64x64xf32>
+    scf.yield %s : vector<64x64xf32>
+  } else {
+    scf.yield %p : vector<64x64xf32>
+  }
+  %r = arith.truncf %start : vector<64x64xf32> to vector<64x64xbf16>
+  %u = gdn_tile.mma %r, %k acc(%start : vector<64x64xf32>) {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+  %q = gdn_tile.mma %a, %t {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+  %w = arith.addf %q, %q : vector<64x64xf32>
+  %v = scf.if %c -> vector<64x64xf32> {
+    gdn_tile.copy_in %x[%c0, %c0] dims [0, 1] to %low : memref<64x64xbf16> to memref<64x64xbf16, #shared>
+    gdn_tile.barrier
+    %l = gdn_tile.mma %r, %low acc(%u : vector<64x64xf32>) {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %l : vector<64x64xf32>
+  } else {
+    scf.yield %u : vector<64x64xf32>
+  }
+  gdn_tile.store %v, %y[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  gdn_tile.store %w, %y[%c0, %c0] dims [1, 0] : vector<64x64xf32>, memref<64x64xf32>
+  return
+}

@@ -8,7 +8,8 @@
 
 // M has ones below the diagonal and sevens, which do not matter, elsewhere. The inverse for the scale s has
 // -s (1 - s)^(i-j-1) below its diagonal; it leaves transposed. s is the item's number + 1 in the first block
-// of 16 tokens, 0 in the second. The product of M with the inverse is the unit matrix.
+// of 16 tokens, in the second 0 but for token 18, of which only column 2 of the block shows anything. The
+// product of M with the inverse is the unit matrix.
 func.func @inverse(%out: memref<2x32x16xf32>, %units: memref<2x16x16xf32>) attributes {gdn_tile.kernel = #kernel} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -28,7 +29,10 @@ func.func @inverse(%out: memref<2x32x16xf32>, %units: memref<2x16x16xf32>) attri
   %ones = arith.constant dense<1.0> : vector<1x32xf32>
   %twos = arith.constant dense<2.0> : vector<1x32xf32>
   %zeros = arith.constant dense<0.0> : vector<1x32xf32>
-  %s1 = arith.select %isFirst, %ones, %zeros : vector<1x32xi1>, vector<1x32xf32>
+  %token = arith.constant dense<18> : vector<1x32xi32>
+  %is18 = arith.cmpi eq, %c, %token : vector<1x32xi32>
+  %rest = arith.select %is18, %ones, %zeros : vector<1x32xi1>, vector<1x32xf32>
+  %s1 = arith.select %isFirst, %ones, %rest : vector<1x32xi1>, vector<1x32xf32>
   %s2 = arith.select %isFirst, %twos, %zeros : vector<1x32xi1>, vector<1x32xf32>
   %scales = memref.alloc() : memref<2x32xf32, #shared>
   %first = gdn_tile.stage %scales[%c0] : memref<2x32xf32, #shared> to memref<32xf32, #shared>
@@ -79,6 +83,8 @@ func.func @main() {
   // CHECK: [0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    1],
   // CHECK-NEXT: [1,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
   // CHECK-NEXT: [0,    1,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
+  // CHECK-NEXT: [0,    0,    1,    -1,    -1,    -1,    -1,    -1,    -1,    -1,    -1,    -1,    -1,    -1,    -1,    -1],
+  // CHECK-NEXT: [0,    0,    0,    1,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
   // CHECK: {{\[}}[1,    -2,    2,    -2,    2,    -2,    2,    -2,    2,    -2,    2,    -2,    2,    -2,    2,    -2],
   // CHECK-NEXT: [0,    1,    -2,    2,    -2,    2,    -2,    2,    -2,    2,    -2,    2,    -2,    2,    -2,    2],
   %0 = memref.cast %out : memref<2x32x16xf32> to memref<*xf32>

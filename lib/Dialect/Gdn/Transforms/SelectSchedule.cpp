@@ -68,15 +68,21 @@ struct SplitFootprint {
     int64_t keyTiles = channelGate ? (op.isDelta() ? 3 : 2) * parts
                        : copiesOfK ? 2 + parts
                                    : 2;
+    // One part of the inverse is staged; the second, which few chunks need, has
+    // a tile of its own.
+    bool hasRarePart = inverseParts == 2 && !isHigh && !op.getErase();
+    if (hasRarePart)
+      inverseParts = 1;
     int64_t staged = keyTile * keyTiles + valueTile +
-                     (parts + inverseParts) * square + 4 * chunk;
+                     (parts + inverseParts) * square + 4 * 4 * chunk;
     if (op.getWrite())
       staged += chunk * valueBlock * 4;
     // A role of its own stores one tile while the next is filled, if they are
     // not large.
     int64_t stored = chunk * valueBlock * outBytes;
     scan = stages * staged +
-           (hasRoles && 2 * stored <= 16 * 1024 ? 2 : 1) * stored;
+           (hasRoles && 2 * stored <= 16 * 1024 ? 2 : 1) * stored +
+           (hasRarePart ? square : 0);
   }
 
   // Tiles start at multiples of 1024 bytes: room for that of every tile.

@@ -155,6 +155,41 @@ LogicalResult RingOp::verify() {
   return success();
 }
 
+Value RareMmaOp::getBuffer() {
+  auto ring = getRing().getDefiningOp<RingOp>();
+  return ring && ring.getBuffers().size() == 1 ? ring.getBuffers().front()
+                                               : Value();
+}
+
+LogicalResult RareMmaOp::verify() {
+  Value buffer = getBuffer();
+  if (!buffer || getRing().getType().getStages() != 1)
+    return emitOpError("expects a ring of one stage with one tile");
+  auto tile = cast<MemRefType>(buffer.getType());
+  auto a = cast<VectorType>(getA().getType());
+  auto acc = cast<VectorType>(getAcc().getType());
+  if (tile.getRank() != 3 || a.getElementTypeBitWidth() != 16 ||
+      tile.getElementType() != a.getElementType() ||
+      !acc.getElementType().isF32() || a.getDimSize(0) % 64 != 0 ||
+      acc.getDimSize(0) != a.getDimSize(0) ||
+      acc.getDimSize(1) != tile.getDimSize(1) ||
+      a.getDimSize(1) != tile.getDimSize(2) || a.getDimSize(1) % 64 != 0)
+    return emitOpError("expects fragments MxK of 16 bits and MxN of f32, M and "
+                       "K multiples of 64, and a tile 1xNxK, but has ")
+           << a << ", " << acc << " and " << tile;
+  RoleOp role = getRole(*this);
+  auto ring = getRing().getDefiningOp<RingOp>();
+  if (!role || role.getWarps() != ring.getConsumers())
+    return emitOpError("expects to stand in a role whose warps are the ")
+           << ring.getConsumers() << " consumers of the ring";
+  return success();
+}
+
+void RareMmaOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Write::get(), &getRingMutable(),
+                       SideEffects::DefaultResource::get());
+}
+
 // The ring is ready for all warps behind the op.
 void RingOp::getEffects(Effects &effects) {
   effects.emplace_back(MemoryEffects::Write::get(),

@@ -95,8 +95,8 @@ static bool isWarpOp(Operation *op) {
     return !copy.getToken();
   if (auto cumsum = dyn_cast<CumsumOp>(op))
     return cast<MemRefType>(cumsum.getTile().getType()).getRank() == 1;
-  return isa<BarrierOp, BlockIdOp, BlockInverseOp, CopyOutOp, FreeOp, IotaOp,
-             LoadOp, StageOp, StoreOp, WarpEndOp, WarpMmaOp>(op) ||
+  return isa<AnyOp, BarrierOp, BlockIdOp, BlockInverseOp, CopyOutOp, FreeOp,
+             IotaOp, LoadOp, StageOp, StoreOp, WarpEndOp, WarpMmaOp>(op) ||
          !isa<GdnTileDialect>(op->getDialect());
 }
 
@@ -184,6 +184,29 @@ LogicalResult WarpMmaOp::verify() {
                        "is ")
            << getAcc().getType();
   return verifyInWarp(*this);
+}
+
+//===----------------------------------------------------------------------===//
+// AnyOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult AnyOp::verify() {
+  auto value = cast<VectorType>(getValue().getType());
+  Type i1 = IntegerType::get(getContext(), 1);
+  Type columns = VectorType::get({1, value.getDimSize(1)}, i1);
+  if (value.getElementType() != i1 ||
+      (getResult().getType() != i1 && getResult().getType() != columns))
+    return emitOpError("expects a fragment of i1 and a result i1 or ")
+           << columns << ", but has " << value << " and "
+           << getResult().getType();
+  auto func = (*this)->getParentOfType<FunctionOpInterface>();
+  KernelAttr kernel = func ? gdn_tile::getKernelAttr(func) : KernelAttr();
+  if (kernel && kernel.getWarps() > 1 && value.getDimSize(0) > 1 &&
+      !isInWarp(*this))
+    return emitOpError("needs a fragment that each warp holds as a whole, but "
+                       "the rows of ")
+           << value << " lie in " << kernel.getWarps() << " warps";
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

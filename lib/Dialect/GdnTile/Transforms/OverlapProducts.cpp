@@ -31,9 +31,22 @@ using namespace mlir::gdn_tile;
 constexpr int64_t kMaxLoadedRegisters = 40;
 constexpr int64_t kMaxLoadedRegistersOfTwo = 16;
 
+// A branch that only computes, from registers and loads: products may be in
+// flight all along.
+static bool isPassable(Operation &op) {
+  if (!isa<scf::IfOp>(op))
+    return false;
+  return !op.walk([&](Operation *inner) {
+              bool isFree = inner == &op || isa<LoadOp, scf::YieldOp>(inner) ||
+                            (inner->getNumRegions() == 0 && isPure(inner));
+              return isFree ? WalkResult::advance() : WalkResult::interrupt();
+            }).wasInterrupted();
+}
+
 // Ops that everything stays in front of or behind.
 static bool isFence(Operation &op) {
-  return isa<BarrierOp, WaitOp>(op) || op.getNumRegions() != 0 ||
+  return isa<BarrierOp, WaitOp>(op) ||
+         (op.getNumRegions() != 0 && !isPassable(op)) ||
          op.hasTrait<OpTrait::IsTerminator>();
 }
 
@@ -239,9 +252,13 @@ static void loadEarly(Block &block, KernelAttr kernel) {
 
 // Waits in front of the first use, or of what needs the product complete.
 static void waitLate(MmaWaitOp op) {
+  auto uses = [&](Operation *place) {
+    return llvm::any_of(op->getUsers(), [&](Operation *user) {
+      return place->isAncestor(user);
+    });
+  };
   Operation *place = op->getNextNode();
-  while (!needsProduct(*place, op) &&
-         !llvm::is_contained(op->getUsers(), place))
+  while (!needsProduct(*place, op) && !uses(place))
     place = place->getNextNode();
   op->moveBefore(place);
 }

@@ -193,13 +193,19 @@ Ops ProductPipeliner::orderIssue(const Ops &ops, int64_t level) {
   return issue;
 }
 
-// What is left of a half; loads in front of their first use.
+// What is left of a half; loads in front of their first use. Products wait for
+// one another at a branch, so it comes last.
 void ProductPipeliner::addRest(const Ops &ops, Half &half) {
   Ops placed;
   placed.insert_range(half.getAll());
-  auto add = [&](bool loads) {
+  enum Kind { Others, Loads, Branches };
+  auto getKind = [](Operation *op) {
+    bool isBranch = op->getNumRegions() != 0 || isa<RareMmaOp>(op);
+    return isLoad(op) ? Loads : isBranch ? Branches : Others;
+  };
+  auto add = [&](Kind kind) {
     for (Operation *op : sorted(ops)) {
-      if (isLoad(op) != loads)
+      if (getKind(op) != kind)
         continue;
       Ops done = placed;
       addWithNeeds(op, ops, done);
@@ -208,8 +214,9 @@ void ProductPipeliner::addRest(const Ops &ops, Half &half) {
           half.rest.insert(added);
     }
   };
-  add(/*loads=*/false);
-  add(/*loads=*/true);
+  add(Others);
+  add(Loads);
+  add(Branches);
 }
 
 // Behind the first products those that need them; what only the second half

@@ -7,6 +7,7 @@
 
 #include "Products.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
@@ -21,16 +22,40 @@ SmallVector<Value> mlir::gdn_tile::getUsedValues(Operation *op) {
   return values.takeVector();
 }
 
+// Whether an op is a product, or a branch in which there is one.
+static bool hasProduct(Operation &op) {
+  return op
+      .walk([](Operation *inner) {
+        return isa<MmaOp, RareMmaOp>(inner) ? WalkResult::interrupt()
+                                            : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+// Whether a product or a branch uses a value only as an accumulator, or hands
+// it on.
+static bool isOnlyContinued(Operation &op, Value value) {
+  return llvm::all_of(value.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (!op.isAncestor(user) || isa<scf::YieldOp>(user))
+      return true;
+    if (auto rare = dyn_cast<RareMmaOp>(user))
+      return rare.getAcc() == value;
+    auto product = dyn_cast<MmaOp>(user);
+    return product && product.getAcc() == value && product.getA() != value;
+  });
+}
+
 ProductLevels::ProductLevels(Block &block) {
   for (Operation &op : block) {
-    auto product = dyn_cast<MmaOp>(op);
+    bool isProduct = hasProduct(op);
     int64_t used = 0, result = 0;
     for (Value value : getUsedValues(&op)) {
       result = std::max(result, of(value));
-      if (!product || value != product.getAcc())
+      if (!isProduct || !isOnlyContinued(op, value))
         used = std::max(used, of(value));
     }
-    if (product)
+    if (isProduct)
       result = std::max(result, used + 1);
     uses[&op] = used;
     for (Value value : op.getResults())

@@ -14,7 +14,7 @@ namespace mlir::gdn_tile {
 
 /// How many products, one behind the other, have to be complete before a value
 /// of a block is there. A product needs its left operand complete; its
-/// accumulator may still be in flight.
+/// accumulator may still be in flight. A branch with a product counts as one.
 class ProductLevels {
 public:
   explicit ProductLevels(Block &block);
@@ -22,7 +22,7 @@ public:
   /// Level of a value; 0 if it comes from outside of the block.
   int64_t of(Value value) const { return levels.lookup(value); }
   /// Level at which an op can run: the highest of what it uses. A product: of
-  /// its left operand.
+  /// all but its accumulator.
   int64_t ofUses(Operation *op) const { return uses.lookup(op); }
 
 private:

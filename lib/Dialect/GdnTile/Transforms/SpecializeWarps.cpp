@@ -50,6 +50,24 @@ struct StoredTile {
   CopyOutOp copy;
 };
 
+/// A tile that is copied and multiplied with only where a condition holds, in a
+/// branch of the loop:
+///
+///   scf.if %condition { copy_in ... to %tile; yield mma ... %tile acc(%acc) }
+///   else { yield %acc }
+///
+/// The condition compares an element of a tile that a copy of the loop fills;
+/// the warps that copy read it where the copy does.
+struct RareTile {
+  scf::IfOp branch;
+  CopyInOp copy;
+  MmaOp product;
+  /// The tile's copy, the element in it and the comparison.
+  CopyInOp flags;
+  LoadOp flag;
+  arith::CmpFOp compare;
+};
+
 /// The loop of a tile program that can be spread over roles.
 struct Candidate {
   scf::ForOp loop;
@@ -57,6 +75,7 @@ struct Candidate {
   LoopCopies copies;
   SmallVector<StoredTile> stored;
   LoopSlice storeSlice;
+  std::optional<RareTile> rare;
 };
 
 // The store that alone fills the tile of `copy` in the same iteration; null if
@@ -76,6 +95,59 @@ StoreOp getOnlyStore(scf::ForOp loop, CopyOutOp copy) {
     store = other;
   }
   return store;
+}
+
+// The element that `condition` compares, if it is one of a tile that one of
+// `copies` fills.
+bool findFlag(Value condition, ArrayRef<CopyInOp> copies, RareTile &rare) {
+  auto any = condition.getDefiningOp<AnyOp>();
+  rare.compare = any ? any.getValue().getDefiningOp<arith::CmpFOp>() : nullptr;
+  rare.flag =
+      rare.compare ? rare.compare.getLhs().getDefiningOp<LoadOp>() : LoadOp();
+  DenseElementsAttr limit;
+  if (!rare.flag || !matchPattern(rare.compare.getRhs(), m_Constant(&limit)) ||
+      !limit.isSplat() || rare.flag.getIndices().size() != 1 ||
+      cast<VectorType>(rare.flag.getResult().getType()).getNumElements() != 1)
+    return false;
+  const auto *copy = llvm::find_if(copies, [&](CopyInOp copy) {
+    return copy.getTile() == rare.flag.getMemref();
+  });
+  if (copy == copies.end())
+    return false;
+  rare.flags = *copy;
+  auto source = cast<MemRefType>(rare.flags.getSource().getType());
+  return rare.flags.getValid().empty() &&
+         rare.flags.getDims().front() == source.getRank() - 1;
+}
+
+std::optional<RareTile> findRareTile(scf::ForOp loop, scf::IfOp branch,
+                                     LoopCopies &copies) {
+  RareTile rare{branch, {}, {}, {}, {}, {}};
+  if (branch.getNumResults() != 1 ||
+      !llvm::hasNItems(branch.thenBlock()->without_terminator(), 2) ||
+      !branch.elseBlock()->without_terminator().empty())
+    return std::nullopt;
+  rare.copy = dyn_cast<CopyInOp>(branch.thenBlock()->front());
+  rare.product = dyn_cast<MmaOp>(*std::next(branch.thenBlock()->begin()));
+  if (!rare.copy || !rare.product || !rare.product.getTransposeB() ||
+      !fitsWarpgroup(rare.product) || rare.copy.getToken() ||
+      rare.product.getB() != rare.copy.getTile() || !rare.product.getAcc() ||
+      branch.thenYield().getOperand(0) != rare.product.getResult() ||
+      branch.elseYield().getOperand(0) != rare.product.getAcc() ||
+      !findFlag(branch.getCondition(), copies.copies, rare))
+    return std::nullopt;
+  auto alloc = rare.copy.getTile().getDefiningOp<memref::AllocOp>();
+  SmallVector<Value> needed(rare.copy.getIndices());
+  llvm::append_range(needed, rare.copy.getValid());
+  bool isOwn = alloc && llvm::all_of(alloc->getUsers(), [&](Operation *user) {
+                 return user == rare.copy || user == rare.product ||
+                        isa<memref::DeallocOp>(user);
+               });
+  if (!isOwn || !loop.isDefinedOutsideOfLoop(rare.copy.getSource()) ||
+      !loop.isDefinedOutsideOfLoop(rare.flag.getIndices().front()) ||
+      !copies.slice.add(needed))
+    return std::nullopt;
+  return rare;
 }
 
 // Ops whose GPU form has barriers of the whole block in it.
@@ -104,9 +176,12 @@ std::optional<Candidate> findCandidate(func::FuncOp func) {
     return std::nullopt;
   scf::ForOp loop = loops.front();
   int64_t stages = loop->getAttrOfType<IntegerAttr>(kStagesAttrName).getInt();
-  Candidate result{loop, stages, findLoopCopies(loop), {}, LoopSlice(loop)};
+  Candidate result{loop, stages, findLoopCopies(loop), {}, LoopSlice(loop), {}};
   if (stages < 2 || result.copies.copies.empty())
     return std::nullopt;
+  for (auto branch : loop.getBody()->getOps<scf::IfOp>())
+    if (!result.rare)
+      result.rare = findRareTile(loop, branch, result.copies);
   for (auto copy : loop.getBody()->getOps<CopyOutOp>()) {
     StoreOp store = getOnlyStore(loop, copy);
     SmallVector<Value> operands(copy.getIndices());
@@ -158,6 +233,8 @@ private:
   scf::ForOp createLoop(RoleOp role, ArrayRef<Operation *> slice,
                         IRMapping &mapping);
   void buildLoad();
+  void buildRareLoad(scf::ForOp copyLoop, IRMapping &mapping);
+  void buildRareProduct();
   void buildStore();
   void buildMath();
   void handOver(Value iteration);
@@ -173,8 +250,8 @@ private:
   int64_t mathWarps = 0, loadWarps = kLoadWarps;
   /// Ops of the function's body that only the math role runs.
   SmallVector<Operation *> mathOps;
-  Value loadRing, storeRing;
-  SmallVector<Value> loadBuffers, storeBuffers;
+  Value loadRing, storeRing, rareRing;
+  SmallVector<Value> loadBuffers, storeBuffers, rareBuffers;
 };
 
 // Parts the ops of the function into those that all warps run and those of the
@@ -205,6 +282,10 @@ LogicalResult Specializer::splitBody() {
   };
   llvm::for_each(candidate.copies.getSlice(), addOperands);
   llvm::for_each(candidate.copies.copies, addOperands);
+  if (candidate.rare) {
+    addOperands(candidate.rare->copy);
+    read.push_back(candidate.rare->flag.getIndices().front());
+  }
   llvm::for_each(candidate.storeSlice.getOps(), addOperands);
   for (StoredTile &stored : candidate.stored)
     addOperands(stored.copy);
@@ -305,6 +386,70 @@ void Specializer::buildLoad() {
                      copy.getDims(), map(copy.getValid()), tile, slot);
   }
   RingCommitOp::create(b, slot);
+  if (candidate.rare)
+    buildRareLoad(copyLoop, mapping);
+}
+
+// Copies the rare tile where its condition holds, as often as it has been
+// released. The last of a loop's ops: it gets a result.
+void Specializer::buildRareLoad(scf::ForOp copyLoop, IRMapping &mapping) {
+  RareTile &rare = *candidate.rare;
+  auto map = [&](ValueRange values) {
+    return llvm::map_to_vector(
+        values, [&](Value value) { return mapping.lookupOrDefault(value); });
+  };
+  auto build = [&](OpBuilder &builder, Location loc,
+                   ArrayRef<BlockArgument> counts) -> SmallVector<Value> {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(builder.getInsertionBlock(),
+                        builder.getInsertionPoint());
+    SmallVector<Value> indices = map(rare.flags.getIndices());
+    indices.back() = arith::AddIOp::create(b, indices.back(),
+                                           rare.flag.getIndices().front());
+    Value flag = memref::LoadOp::create(b, rare.flags.getSource(), indices);
+    DenseElementsAttr limit;
+    matchPattern(rare.compare.getRhs(), m_Constant(&limit));
+    Value isRare = arith::CmpFOp::create(
+        b, rare.compare.getPredicate(), flag,
+        arith::ConstantOp::create(b, limit.getSplatValue<FloatAttr>()));
+    auto branch = scf::IfOp::create(b, TypeRange{b.getIndexType()}, isRare,
+                                    /*withElseRegion=*/true);
+    b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(b, ValueRange{counts.front()});
+    b.setInsertionPointToStart(branch.thenBlock());
+    Value slot = RingAcquireOp::create(b, SlotType::get(b.getContext()),
+                                       rareRing, counts.front());
+    Value tile =
+        tileAt(rareBuffers.front(), arith::ConstantIndexOp::create(b, 0));
+    CopyInOp::create(b, Type(), rare.copy.getSource(),
+                     map(rare.copy.getIndices()), rare.copy.getDims(),
+                     map(rare.copy.getValid()), tile, slot);
+    RingCommitOp::create(b, slot);
+    Value next = arith::AddIOp::create(b, counts.front(),
+                                       arith::ConstantIndexOp::create(b, 1));
+    scf::YieldOp::create(b, ValueRange{next});
+    return {branch.getResult(0)};
+  };
+  IRRewriter rewriter(b.getContext());
+  rewriter.setInsertionPoint(copyLoop);
+  Value zero = arith::ConstantIndexOp::create(rewriter, copyLoop.getLoc(), 0);
+  // Fails only for loops that cannot yield.
+  (void)copyLoop.replaceWithAdditionalYields(
+      rewriter, zero, /*replaceInitOperandUsesInLoop=*/false, build);
+}
+
+void Specializer::buildRareProduct() {
+  RareTile &rare = *candidate.rare;
+  b.setInsertionPoint(rare.branch);
+  Value result = RareMmaOp::create(
+      b, rare.product.getFragmentType(), rare.branch.getCondition(),
+      rare.product.getA(), rareRing, rare.product.getAcc());
+  Operation *alloc = rare.copy.getTile().getDefiningOp();
+  rare.branch.getResult(0).replaceAllUsesWith(result);
+  rare.branch.erase();
+  for (Operation *user : llvm::make_early_inc_range(alloc->getUsers()))
+    user->erase();
+  alloc->erase();
 }
 
 void Specializer::buildStore() {
@@ -347,13 +492,17 @@ void Specializer::buildMath() {
   for (Operation *op : mathOps)
     op->moveBefore(end);
   Block *body = loop.getBody();
+  if (candidate.rare)
+    buildRareProduct();
   b.setInsertionPointToStart(body);
   Value iteration = iterationOf(loop);
   RingWaitOp::create(b, loadRing, iteration);
   Value stage = stageOf(loadRing, iteration);
-  for (auto [copy, buffers] :
-       llvm::zip_equal(candidate.copies.copies, loadBuffers)) {
-    Value tile = copy.getTile(), staged = tileAt(buffers, stage);
+  SmallVector<Value> tiles;
+  for (Value buffers : loadBuffers)
+    tiles.push_back(tileAt(buffers, stage));
+  for (auto [copy, staged] : llvm::zip_equal(candidate.copies.copies, tiles)) {
+    Value tile = copy.getTile();
     copy.erase();
     replaceTile(tile, staged);
   }
@@ -404,6 +553,9 @@ LogicalResult Specializer::run() {
   b.setInsertionPoint(func.getBody().front().getTerminator());
   loadRing = createRing(tilesOf(candidate.copies.copies), candidate.stages,
                         loadWarps, mathWarps, loadBuffers);
+  if (candidate.rare)
+    rareRing = createRing(candidate.rare->copy.getTile(), /*stages=*/1,
+                          loadWarps, mathWarps, rareBuffers);
   if (!candidate.stored.empty()) {
     SmallVector<Value> tiles;
     for (StoredTile &stored : candidate.stored)

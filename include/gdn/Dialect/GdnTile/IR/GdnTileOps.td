@@ -557,6 +557,40 @@ def GdnTile_RingReleaseOp : GdnTile_RingUserOp<"ring_release"> {
   let arguments = (ins GdnTile_Ring:$ring, Index:$iteration);
   let assemblyFormat = "$ring `[` $iteration `]` attr-dict `:` type($ring)";
 }
+
+def GdnTile_RareMmaOp : GdnTile_Op<"rare_mma", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    AllTypesMatch<["acc", "result"]>]> {
+  let summary = "consumer: a product with a stage that is only filled where a condition holds";
+  let description = [{
+    Where `condition` holds, `result = a * b^T + acc` with the tile b of the next stage of
+    `ring`, a ring of one stage and one tile: waits until it is full, and releases it. Where
+    it does not, the result is `acc`, and the ring is left alone. So the producer acquires
+    and commits a stage for each time that the condition holds; it is the same in all
+    warps. A branch in the program's own control flow would cost what the compilers behind
+    may move over products in flight.
+
+    `a` is a 16-bit fragment of whole warpgroups, `b` its columns wide. Only in a role, of
+    which all warps are consumers.
+
+    ```mlir
+    %y = gdn_tile.rare_mma %isSplit, %x, %ring acc(%u) : vector<64x64xbf16>, !gdn_tile.ring<1> -> vector<64x64xf32>
+    ```
+  }];
+  let arguments = (ins I1:$condition, GdnTile_Fragment:$a, GdnTile_Ring:$ring,
+                       GdnTile_Fragment:$acc);
+  let results = (outs GdnTile_Fragment:$result);
+  let extraClassDeclaration = [{
+    /// The tile, memref<1xNxKxT>.
+    Value getBuffer();
+  }];
+  let assemblyFormat = [{
+    $condition `,` $a `,` $ring `acc` `(` $acc `)` attr-dict
+    `:` type($a) `,` type($ring) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 include "gdn/Dialect/GdnTile/IR/GdnTileRegisterOps.td"
 
 include "gdn/Dialect/GdnTile/IR/GdnTileWarpOps.td"

@@ -100,13 +100,31 @@ def GdnTile_WarpMmaOp : GdnTile_Op<"warp_mma", [
   let hasVerifier = 1;
 }
 
+def GdnTile_AnyOp : GdnTile_Op<"any", [Pure]> {
+  let summary = "whether a condition holds anywhere in a fragment or in its columns";
+  let description = [{
+    `vector<MxNxi1>` to `i1`, or to `vector<1xNxi1>`: for each column. Each warp decides for itself, by
+    a vote of its lanes, so the fragment is one that a warp holds as a whole: of a kernel of one
+    warp, of the region of a `gdn_tile.each_warp`, or with one row. As a scalar the result is
+    uniform: a branch on it does not part the lanes.
+
+    ```mlir
+    %large = gdn_tile.any %isLarge : vector<16x16xi1> to i1
+    ```
+  }];
+  let arguments = (ins GdnTile_Fragment:$value);
+  let results = (outs AnyTypeOf<[I1, GdnTile_Fragment]>:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value) `to` type($result)";
+  let hasVerifier = 1;
+}
+
 def GdnTile_BlockInverseOp : GdnTile_Op<"block_inverse", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "inverses of unit triangular 16x16 blocks, by one warp";
   let description = [{
     For each block b of 16 tokens, with s = `scale` and M = `products`, in float32:
 
-        X_b = (I + strictlower(s_i M_ij))^-1,  i, j in 16 b .. 16 b + 15
+        X_b = (I + strictlower(M_ij s_j))^-1,  i, j in 16 b .. 16 b + 15
         out[16 b + j, i] = X_b[i, j]
 
     so `out` holds the transposed inverses, one below the other. Of `products` only what

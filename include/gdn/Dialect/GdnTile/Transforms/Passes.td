@@ -185,6 +185,11 @@ def GdnTileSpecializeWarpsPass
     iteration and its indices and bounds follow from the induction variable and from
     values outside. Others stay in the math role.
 
+    A branch whose only ops are a copy and a product with its tile, on an element of a
+    tile that another of the copies fills (`gdn_tile.any` of a comparison), gets a ring of
+    one stage: *load* reads the element where that copy does, and the branch becomes a
+    `gdn_tile.rare_mma`.
+
     Programs without warpgroup products, with ops that need all warps (`cumsum`, `scores`,
     `tri_inverse`, sums over rows) or with no copy that qualifies stay as they are, for
     `gdn-tile-pipeline-copies`.

@@ -1,0 +1,148 @@
+# Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The inverse of a chunk in one 16-bit part, and in two where its entries are large.
+
+Sequences whose middle chunk turns hard half-way (equal keys, beta up to 2): which rows are split, that
+the split carries the digits, and that it is decided by no later token.
+"""
+
+import functools
+
+import numpy as np
+import pytest
+
+import test_ptx
+from cpu_support import host_library, merge, read, store
+from gdn import build, reference
+
+T, C, HQK, HV, K, V = 150, 64, 1, 2, 64, 32
+MODELS = {
+    "gated_delta": {"gate": "head", "beta": True},
+    "delta": {"beta": True},
+    "kda": {"gate": "channel", "beta": True},
+}
+# The hard tokens, their beta in the first head, how far their keys lie around one vector, and the limits of o and state.
+HARD = slice(64 + 37, 128)
+FAMILIES = {
+    "none": (slice(0, 0), 0.0, 0.0, 4e-3, 3.5e-3),
+    "equal keys from there on": (HARD, 1.9, 0.0, 1.2e-2, 1.2e-2),
+    "all keys equal, beta 1": (slice(0, T), 1.0, 0.0, 2e-2, 2.6e-2),
+    "all keys equal, beta 1.9": (slice(0, T), 1.9, 0.0, 3e-2, 4.5e-2),
+    "near keys, beta 0.99": (slice(0, T), 0.99, 0.05, 7e-3, 6.5e-3),
+    "near keys, beta 1.9": (slice(0, T), 1.9, 0.3, 8e-3, 1.05e-2),
+}
+
+
+def unit(x):
+    return x / np.sqrt((x * x).sum(-1, keepdims=True))
+
+
+def problem(family, model, seed=0):
+    """Weak gates and beta up to 0.5, but for the hard tokens; the second head has beta 0.1 there."""
+    tokens, beta, spread = FAMILIES[family][:3]
+    rng = np.random.default_rng(seed)
+    k = unit(rng.standard_normal((1, T, HQK, K)))
+    center = unit(rng.standard_normal((1, 1, HQK, K)))
+    betas = rng.uniform(0, 0.5, (1, T, HV))
+    gate = -0.01 * rng.random((1, T, HV))
+    k[:, tokens] = unit(center + spread * k[:, tokens] * np.sqrt(K))
+    betas[:, tokens] = (beta, 0.1)
+    gate[:, tokens] = 0
+    x = {
+        "q": store(unit(rng.standard_normal((1, T, HQK, K))), "bf16"),
+        "k": store(k, "bf16"),
+        "v": store(rng.standard_normal((1, T, HV, V)), "bf16"),
+    }
+    if model != "delta":
+        x["gate"] = store(np.repeat(gate[..., None], K, -1) if model == "kda" else gate, "f32")
+    x["beta"] = store(betas, "f32")
+    x["state"] = store(np.zeros((1, HV, V, K)), "f32")
+    return x
+
+
+def expected(x):
+    return reference.recurrence(**{n: read(a, "bf16" if n in "qkv" else "f32") for n, a in x.items()})
+
+
+def large_rows(x):
+    """[Hv, chunks, C]: rows of (I + strictlower(k_i.k_j beta_j))^-1 with an entry above 0.5 below the diagonal."""
+    k, beta = read(x["k"], "bf16")[0, :, 0], read(x["beta"], "f32")[0]
+    rows = np.zeros((HV, -(-T // C), C), bool)
+    for head in range(HV):
+        for chunk, first in enumerate(range(0, T, C)):
+            part = k[first : first + C]
+            lower = np.tril((part @ part.T) * beta[first : first + C, head], -1)
+            inverse = np.tril(np.linalg.inv(np.eye(len(part)) + lower), -1)
+            rows[head, chunk, : len(part)] = np.abs(inverse).max(1) > 0.5
+    return rows
+
+
+def text(model):
+    return build.recurrence(
+        1, T, HQK, HV, K, V, schedule=build.schedule("split", C, 32, 2), name=model, **MODELS[model]
+    )
+
+
+@functools.cache
+def library(path):
+    return host_library(merge([text(model) for model in MODELS]), path)
+
+
+def run(model, x, path="tile"):
+    """o, as stored, and the final state."""
+    operands = {name: array.copy() for name, array in x.items()}
+    state = operands.pop("state")
+    o = store(np.full((1, T, HV, V), np.nan), "bf16")
+    library(path)(model, [*operands.values(), o, state])
+    return o, state
+
+
+def relative(got, want):
+    return np.linalg.norm(got - want) / np.linalg.norm(want)
+
+
+@pytest.mark.parametrize("path", ("tile", "rotated-tile"))
+@pytest.mark.parametrize("model", MODELS)
+def test_errors(model, path):
+    for family, (*_, limit_o, limit_state) in FAMILIES.items():
+        x = problem(family, model)
+        o, state = run(model, x, path)
+        want_o, want_state = expected(x)
+        assert relative(read(o, "bf16"), want_o) <= limit_o, family
+        assert relative(state, want_state) <= limit_state, family
+
+
+@pytest.mark.parametrize("changed", (64 + 40, 64 + 50, 64 + 63))
+@pytest.mark.parametrize("model", MODELS)
+def test_later_tokens_change_no_bit(model, changed):
+    """The chunk gets its first split row, or loses all behind some."""
+    easy, hard = problem("none", model), problem("equal keys from there on", model)
+    for before, after in ((easy, hard), (hard, easy)):
+        mixed = {name: array.copy() for name, array in before.items()}
+        for name in ("k", "beta") + (("gate",) if model != "delta" else ()):
+            mixed[name][:, changed:] = after[name][:, changed:]
+        o, mixed_o = run(model, before)[0], run(model, mixed)[0]
+        assert np.array_equal(o[:, :changed], mixed_o[:, :changed])
+        assert not np.array_equal(o[:, changed:], mixed_o[:, changed:])
+
+
+@pytest.mark.parametrize("model", ("gated_delta", "kda"))
+def test_what_prepare_writes(model):
+    """In the machine code: the split rows, the chunks' flags, and the second part only of flagged chunks."""
+    x = problem("equal keys from there on", model)
+    operands = {name: array.copy() for name, array in x.items()}
+    state = operands.pop("state")
+    o = store(np.full((1, T, HV, V), np.nan), "bf16")
+    buffers = test_ptx.run(text(model), [*operands.values(), o, state])
+    inverse = next(b for b in buffers if b.ndim == 5).view(np.uint16)
+    gates = next(b for b in buffers if b.ndim == 3 and b.shape[2] % C == 8).view(np.float32)
+    rows = large_rows(x).swapaxes(0, 1)
+    assert np.array_equal(rows.any(2), [[False, False], [True, False], [False, False]])
+    assert np.array_equal(gates[:, :, -C - 8 : -8], rows)
+    assert np.array_equal(gates[:, :, -8:], np.repeat(rows.any(2)[..., None], 8, -1))
+    low = read(inverse[:, :, 1], "bf16")
+    assert np.all(inverse[:, :, 1][~rows.any(2)] == 0xFFFF), "the second part of a chunk without split rows"
+    assert np.all(np.isfinite(low[1, 0])) and np.all(low[1, 0][~rows[1, 0]] == 0)
+    assert np.any(low[1, 0][rows[1, 0]] != 0)
+    high = read(inverse[:, :, 0], "bf16")
+    assert np.all(np.triu(high) == 0), "N is strictly lower triangular"
