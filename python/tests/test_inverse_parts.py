@@ -21,7 +21,7 @@ MODELS = {
     "delta": {"beta": True},
     "kda": {"gate": "channel", "beta": True},
 }
-# The hard tokens, their beta in the first head, how far their keys lie around one vector, and the limits of o and state.
+# The hard tokens, their beta in the first head, how far their keys lie around a vector, and the limits of o and state.
 HARD = slice(64 + 37, 128)
 FAMILIES = {
     "none": (slice(0, 0), 0.0, 0.0, 4e-3, 3.5e-3),
