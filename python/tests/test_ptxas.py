@@ -84,7 +84,7 @@ def test_two_warpgroups_do_not_spill(model, form):
         *(16, 32, 128, 128),
         offsets="i32" if form.get("packed") else None,
         state_layout=form.get("state_layout", "v_first"),
-        schedule=build.schedule("split", 64, 128, 2),
+        schedule=build.schedule("split", 64, 128, 2 if model == "kda" else 3),
         **MODELS[model],
     )
     command = [tool, "-", "--target=sm_90a", "--ptxas"]

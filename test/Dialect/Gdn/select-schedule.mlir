@@ -265,6 +265,18 @@ func.func @open_number(%q: tensor<?x?x32x128xf16>, %s: tensor<?x32x128x128xf32>)
   return %0#0 : tensor<?x?x32x128xf16>
 }
 
+// Of the gated delta rule three stages of that size just fit.
+
+// SM90-LABEL: func @open_number_delta
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 3, wide_from = 133>
+// SM89-LABEL: func @open_number_delta
+func.func @open_number_delta(%q: tensor<?x?x32x128xbf16>, %g: tensor<?x?x32xf32>, %s: tensor<?x32x128x128xf32>) -> tensor<?x?x32x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x?x32x128xbf16>, tensor<?x?x32x128xbf16>, tensor<?x?x32x128xbf16>)
+      gate(%g : tensor<?x?x32xf32>) beta(%g : tensor<?x?x32xf32>)
+      outs(%q, %s : tensor<?x?x32x128xbf16>, tensor<?x32x128x128xf32>) -> tensor<?x?x32x128xbf16>, tensor<?x32x128x128xf32>
+  return %0#0 : tensor<?x?x32x128xbf16>
+}
+
 // Half-empty blocks would not pay.
 
 // SM90-LABEL: func @partial_blocks
