@@ -289,12 +289,23 @@ func.func @partial_blocks(%q: tensor<?x?x32x96xf16>, %s: tensor<?x32x96x96xf32>)
 }
 
 // SM90-LABEL: func @open_number_packed
-// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 3, wide_from = 397>
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 3, wide_from = 133>
 // SM89-LABEL: func @open_number_packed
 func.func @open_number_packed(%q: tensor<1x?x64x128xbf16>, %cu: tensor<?xi32>, %s: tensor<?x64x128x128xf32>) -> tensor<1x?x64x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x64x128xbf16>, tensor<1x?x64x128xbf16>, tensor<1x?x64x128xbf16>)
       offsets(%cu : tensor<?xi32>) outs(%q, %s : tensor<1x?x64x128xbf16>, tensor<?x64x128x128xf32>) -> tensor<1x?x64x128xbf16>, tensor<?x64x128x128xf32>
   return %0#0 : tensor<1x?x64x128xbf16>
+}
+
+// Few heads: the segments of one sequence are among the blocks.
+
+// SM90-LABEL: func @few_heads_packed
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 4, segment_chunks = 10, wide_from = 199>
+// SM89-LABEL: func @few_heads_packed
+func.func @few_heads_packed(%q: tensor<1x?x16x128xbf16>, %cu: tensor<?xi32>, %s: tensor<?x16x128x128xf32>) -> tensor<1x?x16x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x16x128xbf16>, tensor<1x?x16x128xbf16>, tensor<1x?x16x128xbf16>)
+      offsets(%cu : tensor<?xi32>) outs(%q, %s : tensor<1x?x16x128xbf16>, tensor<?x16x128x128xf32>) -> tensor<1x?x16x128xbf16>, tensor<?x16x128x128xf32>
+  return %0#0 : tensor<1x?x16x128xbf16>
 }
 
 // Checkpoints leave two warpgroups no registers.

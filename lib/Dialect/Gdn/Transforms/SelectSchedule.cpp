@@ -176,14 +176,18 @@ int64_t selectSegments(RecurrenceOp op, const GpuTarget &target,
 /// 0: never. Measured on an H200 at K = V = 128: a chunk takes a block of 128
 /// rows 1.45 times as long as one of 64. So half as many blocks are faster as
 /// soon as those of 64 rows need a second wave. Of packed sequences only the
-/// number is known when a function is called, and the longest one alone takes
-/// 1.45 times as long, too: blocks of 64 rows have to need a fourth wave.
+/// number is known when a function is called: two that fill a wave each come
+/// out even where one has three quarters of the tokens. Where packed ones may
+/// be cut, it is into two segments each on average or more, one place more for
+/// each sequence: those are one and a half waves at most.
 /// Addresses of checkpoints do not fit the registers of two warpgroups.
-int64_t selectWideFrom(RecurrenceOp op, const GpuTarget &target) {
+int64_t selectWideFrom(RecurrenceOp op, const GpuTarget &target,
+                       int64_t segments) {
   if (op.getValueSize() % (2 * kRolesValueBlock) != 0 ||
       op.getKeySize() > kMaxKeysOfLongChunk || op.getCheckpoints())
     return 0;
-  return (op.getOffsets() ? 3 : 1) * target.multiprocessors + 1;
+  bool countsSegments = op.getOffsets() && segments;
+  return target.multiprocessors * (countsSegments ? 3 : 2) / 2 + 1;
 }
 
 /// A schedule of the scan, whose blocks have 128 rows from `wideFrom` blocks of
@@ -242,9 +246,9 @@ FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
             hasRoles && !(isHigh && op.hasChannelGate()) &&
             SplitFootprint(op, chunk, 2 * valueBlock, deep, hasRoles, isHigh)
                 .fits(target);
-        return getScanSchedule(op, chunk, valueBlock, deep, segments,
-                               fitsWide ? selectWideFrom(op, target) : 0,
-                               precision);
+        return getScanSchedule(
+            op, chunk, valueBlock, deep, segments,
+            fitsWide ? selectWideFrom(op, target, segments) : 0, precision);
       }
   SplitFootprint least(op, 16, valueBlock, 1, hasRoles, isHigh);
   op.emitOpError("does not fit the shared memory of ")
