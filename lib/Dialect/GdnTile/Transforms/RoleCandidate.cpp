@@ -1,0 +1,134 @@
+//===- RoleCandidate.cpp - what moves into warp roles ---------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RoleCandidate.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::gdn_tile;
+
+namespace {
+
+// The store that alone fills the tile of `copy` in the same iteration; null if
+// there is more to it.
+StoreOp getOnlyStore(scf::ForOp loop, CopyOutOp copy) {
+  auto alloc = copy.getTile().getDefiningOp<memref::AllocOp>();
+  if (!alloc || copy->getBlock() != loop.getBody())
+    return {};
+  StoreOp store;
+  for (Operation *user : alloc->getUsers()) {
+    if (user == copy || isa<memref::DeallocOp>(user))
+      continue;
+    auto other = dyn_cast<StoreOp>(user);
+    if (store || !other || other->getBlock() != loop.getBody() ||
+        !other->isBeforeInBlock(copy))
+      return {};
+    store = other;
+  }
+  return store;
+}
+
+// The element that `condition` compares, if it is one of a tile that one of
+// `copies` fills.
+bool findFlag(Value condition, ArrayRef<CopyInOp> copies, RareTile &rare) {
+  auto any = condition.getDefiningOp<AnyOp>();
+  rare.compare = any ? any.getValue().getDefiningOp<arith::CmpFOp>() : nullptr;
+  rare.flag =
+      rare.compare ? rare.compare.getLhs().getDefiningOp<LoadOp>() : LoadOp();
+  DenseElementsAttr limit;
+  if (!rare.flag || !matchPattern(rare.compare.getRhs(), m_Constant(&limit)) ||
+      !limit.isSplat() || rare.flag.getIndices().size() != 1 ||
+      cast<VectorType>(rare.flag.getResult().getType()).getNumElements() != 1)
+    return false;
+  const auto *copy = llvm::find_if(copies, [&](CopyInOp copy) {
+    return copy.getTile() == rare.flag.getMemref();
+  });
+  if (copy == copies.end())
+    return false;
+  rare.flags = *copy;
+  auto source = cast<MemRefType>(rare.flags.getSource().getType());
+  return rare.flags.getValid().empty() &&
+         rare.flags.getDims().front() == source.getRank() - 1;
+}
+
+std::optional<RareTile> findRareTile(scf::ForOp loop, scf::IfOp branch,
+                                     LoopCopies &copies) {
+  RareTile rare{branch, {}, {}, {}, {}, {}};
+  if (branch.getNumResults() != 1 ||
+      !llvm::hasNItems(branch.thenBlock()->without_terminator(), 2) ||
+      !branch.elseBlock()->without_terminator().empty())
+    return std::nullopt;
+  rare.copy = dyn_cast<CopyInOp>(branch.thenBlock()->front());
+  rare.product = dyn_cast<MmaOp>(*std::next(branch.thenBlock()->begin()));
+  if (!rare.copy || !rare.product || !rare.product.getTransposeB() ||
+      !fitsWarpgroup(rare.product) || rare.copy.getToken() ||
+      rare.product.getB() != rare.copy.getTile() || !rare.product.getAcc() ||
+      branch.thenYield().getOperand(0) != rare.product.getResult() ||
+      branch.elseYield().getOperand(0) != rare.product.getAcc() ||
+      !findFlag(branch.getCondition(), copies.copies, rare))
+    return std::nullopt;
+  auto alloc = rare.copy.getTile().getDefiningOp<memref::AllocOp>();
+  SmallVector<Value> needed(rare.copy.getIndices());
+  llvm::append_range(needed, rare.copy.getValid());
+  bool isOwn = alloc && llvm::all_of(alloc->getUsers(), [&](Operation *user) {
+                 return user == rare.copy || user == rare.product ||
+                        isa<memref::DeallocOp>(user);
+               });
+  if (!isOwn || !loop.isDefinedOutsideOfLoop(rare.copy.getSource()) ||
+      !loop.isDefinedOutsideOfLoop(rare.flag.getIndices().front()) ||
+      !copies.slice.add(needed))
+    return std::nullopt;
+  return rare;
+}
+
+// Ops whose GPU form has barriers of the whole block in it.
+bool meetsAllWarps(Operation *op) {
+  if (isa<CumsumOp, ScoresOp, TriInverseOp>(op))
+    return true;
+  auto sum = dyn_cast<SumOp>(op);
+  return sum && cast<VectorType>(sum.getResult().getType()).getDimSize(0) == 1;
+}
+
+} // namespace
+
+std::optional<RoleCandidate>
+mlir::gdn_tile::findRoleCandidate(func::FuncOp func) {
+  SmallVector<scf::ForOp> loops;
+  bool isFit = true, hasProducts = false;
+  func.walk([&](Operation *op) {
+    if (auto loop = dyn_cast<scf::ForOp>(op);
+        loop && loop->hasAttr(kStagesAttrName))
+      loops.push_back(loop);
+    if (auto product = dyn_cast<MmaOp>(op))
+      hasProducts |= fitsWarpgroup(product);
+    isFit &= !meetsAllWarps(op) && !isa<RolesOp>(op);
+  });
+  if (!isFit || !hasProducts || loops.size() != 1 ||
+      loops.front()->getParentOp() != func)
+    return std::nullopt;
+  scf::ForOp loop = loops.front();
+  int64_t stages = loop->getAttrOfType<IntegerAttr>(kStagesAttrName).getInt();
+  RoleCandidate result{loop, stages,          findLoopCopies(loop),
+                       {},   LoopSlice(loop), {}};
+  if (stages < 2 || result.copies.copies.empty())
+    return std::nullopt;
+  for (auto branch : loop.getBody()->getOps<scf::IfOp>())
+    if (!result.rare)
+      result.rare = findRareTile(loop, branch, result.copies);
+  for (auto copy : loop.getBody()->getOps<CopyOutOp>()) {
+    StoreOp store = getOnlyStore(loop, copy);
+    SmallVector<Value> operands(copy.getIndices());
+    llvm::append_range(operands, copy.getValid());
+    if (store && loop.isDefinedOutsideOfLoop(copy.getDestination()) &&
+        result.storeSlice.add(operands))
+      result.stored.push_back({store, copy});
+  }
+  return result;
+}

@@ -1,0 +1,59 @@
+//===- RoleCandidate.h - what moves into warp roles -------------*- C++ -*-===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GDN_LIB_DIALECT_GDNTILE_TRANSFORMS_ROLECANDIDATE_H
+#define GDN_LIB_DIALECT_GDNTILE_TRANSFORMS_ROLECANDIDATE_H
+
+#include "LoopCopies.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace mlir::gdn_tile {
+
+/// A tile that one store of the loop fills and one copy hands to global memory.
+struct StoredTile {
+  StoreOp store;
+  CopyOutOp copy;
+};
+
+/// A tile that is copied and multiplied with only where a condition holds, in a
+/// branch of the loop:
+///
+///   scf.if %condition { copy_in ... to %tile; yield mma ... %tile acc(%acc) }
+///   else { yield %acc }
+///
+/// The condition compares an element of a tile that a copy of the loop fills;
+/// the warps that copy read it where the copy does.
+struct RareTile {
+  scf::IfOp branch;
+  CopyInOp copy;
+  MmaOp product;
+  /// The tile's copy, the element in it and the comparison.
+  CopyInOp flags;
+  LoadOp flag;
+  arith::CmpFOp compare;
+};
+
+/// The loop of a tile program that can be spread over roles.
+struct RoleCandidate {
+  scf::ForOp loop;
+  int64_t stages;
+  LoopCopies copies;
+  SmallVector<StoredTile> stored;
+  LoopSlice storeSlice;
+  std::optional<RareTile> rare;
+};
+
+/// The only loop of a tile program with more than one stage, if roles pay for
+/// it: warpgroup products run beside copies.
+std::optional<RoleCandidate> findRoleCandidate(func::FuncOp func);
+
+} // namespace mlir::gdn_tile
+
+#endif // GDN_LIB_DIALECT_GDNTILE_TRANSFORMS_ROLECANDIDATE_H
