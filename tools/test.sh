@@ -39,7 +39,9 @@ runner style bash "$root/tools/check-style.sh" --report "$results/style.xml"
 runner lit "$venv/bin/python" "$llvm_bin/lit" -v -j "$(nproc)" \
   --xunit-xml-output "$results/lit.xml" "$build/test"
 if [ -d "$root/python/tests" ]; then
+  # By file: what a file's tests share is compiled once.
   runner pytest "$venv/bin/python" -m pytest -p no:cacheprovider \
+    -n "$(nproc)" --dist loadfile \
     --rootdir "$root/python" --durations=5 \
     --junit-xml "$results/pytest.xml" "$root/python/tests"
 fi

@@ -19,7 +19,7 @@
 // CHECK-SAME: {"dtype": "f32", "name": "arg6", "shape": [null, 8, 96, 64]}]
 // The result of tensor.empty and the workspaces: chunks are at most T / 64 + N.
 // CHECK-SAME: "buffers": [{"dtype": "bf16", "shape": [1, ["dim", 0, 1], 8, 96]},
-// CHECK-SAME: {"dtype": "f32", "shape": {{\[\[}}"add", ["floordiv", ["dim", 0, 1], 64], ["dim", 6, 0]], 8, 192]}]
+// CHECK-SAME: {"dtype": "f32", "shape": {{\[\[}}"add", ["floordiv", ["dim", 0, 1], 64], ["dim", 6, 0]], 8, 264]}]
 // CHECK-SAME: "checks": {{\[\[}}["dim", 1, 1], ["dim", 0, 1]],
 // CHECK-SAME: {{\[}}["dim", 6, 0], ["sub", ["dim", 5, 0], 1]]]
 // CHECK-SAME: "function": "varlen"
