@@ -87,10 +87,11 @@ def test_recurrence(model, form_name, dtype):
     recurrences.check(form, dtype, x, results, want, dtype)
 
 
-def test_zero_gates_are_no_gates():
-    """Bit for bit: with gates of 0 all factors are 1. T leaves the prepare kernel in two parts of one
-    number, which no multiply-add may make those of two: a difference of 2^-24 there grows, by flips of
-    rounding, to that of two unrelated roundings after some thousand tokens."""
+@pytest.mark.parametrize("precision", ("default", "high"))
+def test_zero_gates_are_no_gates(precision):
+    """Bit for bit: with gates of 0 all factors are 1. Parts of a number are those of one number, which no
+    multiply-add may make those of two: a difference of 2^-24 there grows, by flips of rounding, to that of
+    two unrelated roundings after some thousand tokens."""
     B, T, K = 1, 192, 64
     x = recurrences.inputs("gated_delta", dict(B=B, T=T, K=K, V=K), "bf16", seed=0)
     x["gate"][:] = 0
@@ -105,7 +106,7 @@ def test_zero_gates_are_no_gates():
             K,
             gate="head" if gated else None,
             beta=True,
-            schedule=build.schedule("split", 64, 64, 2),
+            schedule=build.schedule("split", 64, 64, 2, precision=precision),
         )
         state, o = x["state"].copy(), np.zeros_like(x["v"])
         operands = {name: value.copy() for name, value in x.items() if name != "state" and (gated or name != "gate")}

@@ -43,7 +43,9 @@ func.func @plain(%o: memref<?x16xf32>) attributes {gdn_tile.kernel = #gdn_tile.k
 #shared = #gpu.address_space<workgroup>
 
 // Three TF32 products per k step of 8: low x high, high x low, high x high.
+// The low part is not fused with what the number comes from.
 // CHECK-LABEL: llvm.func @three_passes
+// CHECK: llvm.fsub %{{[^ ]*}}, %{{[^ ]*}} : f32
 // CHECK-COUNT-6: nvvm.mma.sync {{.*}}multiplicandAPtxType = #nvvm.mma_type<tf32>{{.*}}shape = #nvvm.shape<m = 16, n = 8, k = 8>
 // CHECK-NOT: nvvm.mma.sync
 func.func @three_passes(%o: memref<?x8xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {

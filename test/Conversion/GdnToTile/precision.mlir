@@ -19,7 +19,7 @@
 // CHECK:   gdn_tile.copy_in {{.*}}, %c1, %c0, %c0] dims [3, 4] to %[[P1:.*]] : memref<?x2x2x16x16xbf16> to
 // CHECK:   %[[S0:.*]] = arith.truncf %[[S]]
 // CHECK:   %[[BACK:.*]] = arith.extf %[[S0]]
-// CHECK:   %[[LEFT:.*]] = arith.subf %[[S]], %[[BACK]]
+// CHECK:   %[[LEFT:.*]] = arith.subf %[[S]], %[[BACK]] : vector<16x16xf32>
 // CHECK:   %[[S1:.*]] = arith.truncf %[[LEFT]]
 // The last part first: it is made of the others, which nothing may read while their products run.
 // CHECK:   %[[READ:.*]] = gdn_tile.mma %[[S1]], %[[KEYS]] {transpose_b}

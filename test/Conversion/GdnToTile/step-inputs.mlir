@@ -76,6 +76,22 @@ func.func @kept(%q: memref<2x1x1x16xbf16>, %k: memref<2x1x1x16xbf16>, %v: memref
 
 // -----
 
+// One normalisation that serves both keeps its kernel.
+
+// CHECK-LABEL: func @shared_norm(
+// CHECK: gdn_tile.launch @shared_norm_l2norm grid
+// CHECK: gdn_tile.launch @shared_norm_step grid
+func.func @shared_norm(%q: memref<2x1x1x16xbf16>, %v: memref<2x1x2x8xbf16>, %o: memref<2x1x2x8xbf16>, %s: memref<2x2x8x16xf32>) {
+  %qn = memref.alloc() : memref<2x1x1x16xbf16>
+  gdn.l2norm ins(%q : memref<2x1x1x16xbf16>) outs(%qn : memref<2x1x1x16xbf16>)
+  gdn.recurrence ins(%qn, %qn, %v : memref<2x1x1x16xbf16>, memref<2x1x1x16xbf16>, memref<2x1x2x8xbf16>)
+      outs(%o, %s : memref<2x1x2x8xbf16>, memref<2x2x8x16xf32>)
+      {schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>}
+  return
+}
+
+// -----
+
 // Eight tokens at a time: norms are factors of the products, whose squares are
 // a diagonal, and tokens behind the end keep the gate 0.
 

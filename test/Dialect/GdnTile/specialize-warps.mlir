@@ -431,6 +431,14 @@ func.func @three_warpgroups(%k: memref<64x64xbf16>, %o: memref<192x64xf32>, %n: 
 // CHECK: scf.if %arg4
 // CHECK-NEXT: gdn_tile.copy_in
 // CHECK-NOT: gdn_tile.rare_mma
+
+// Nor is a tile that something else reads.
+
+// CHECK-LABEL: func @read_elsewhere
+// CHECK-NOT: gdn_tile.rare_mma
+// CHECK: scf.if
+// CHECK-NEXT: gdn_tile.copy_in
+// CHECK-NOT: gdn_tile.rare_mma
 func.func @rare(%t: memref<?x2x64x64xbf16>, %f: memref<?x16xf32>, %o: memref<64x64xf32>, %n: index) attributes {gdn_tile.kernel = #kernel} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -478,6 +486,38 @@ func.func @given(%t: memref<?x2x64x64xbf16>, %f: memref<?x16xf32>, %o: memref<64
     } else {
       scf.yield %u : vector<64x64xf32>
     }
+    scf.yield %r : vector<64x64xf32>
+  } {gdn_tile.stages = 2 : i64}
+  gdn_tile.store %s, %o[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  return
+}
+
+func.func @read_elsewhere(%t: memref<?x2x64x64xbf16>, %f: memref<?x16xf32>, %o: memref<64x64xf32>, %x: memref<64x64xbf16>, %n: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant dense<0.0> : vector<64x64xf32>
+  %limit = arith.constant dense<0.5> : vector<1x1xf32>
+  %high = memref.alloc() : memref<64x64xbf16, #shared>
+  %low = memref.alloc() : memref<64x64xbf16, #shared>
+  %flags = memref.alloc() : memref<16xf32, #shared>
+  %s = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (vector<64x64xf32>) {
+    gdn_tile.copy_in %t[%i, %c0, %c0, %c0] dims [2, 3] to %high : memref<?x2x64x64xbf16> to memref<64x64xbf16, #shared>
+    gdn_tile.copy_in %f[%i, %c0] dims [1] to %flags : memref<?x16xf32> to memref<16xf32, #shared>
+    %v = gdn_tile.load %flags[%c8] dims [0] : memref<16xf32, #shared>, vector<1x1xf32>
+    %isLarge = arith.cmpf ogt, %v, %limit : vector<1x1xf32>
+    %any = gdn_tile.any %isLarge : vector<1x1xi1> to i1
+    %a = arith.truncf %acc : vector<64x64xf32> to vector<64x64xbf16>
+    %u = gdn_tile.mma %a, %high {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %r = scf.if %any -> (vector<64x64xf32>) {
+      gdn_tile.copy_in %t[%i, %c1, %c0, %c0] dims [2, 3] to %low : memref<?x2x64x64xbf16> to memref<64x64xbf16, #shared>
+      %w = gdn_tile.mma %a, %low acc(%u : vector<64x64xf32>) {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+      scf.yield %w : vector<64x64xf32>
+    } else {
+      scf.yield %u : vector<64x64xf32>
+    }
+    %again = gdn_tile.load %low[%c0, %c0] dims [0, 1] : memref<64x64xbf16, #shared>, vector<64x64xbf16>
+    gdn_tile.store %again, %x[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16>
     scf.yield %r : vector<64x64xf32>
   } {gdn_tile.stages = 2 : i64}
   gdn_tile.store %s, %o[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
