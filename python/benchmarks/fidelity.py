@@ -90,11 +90,11 @@ def family_inputs(change, seed, device="cuda"):
 
 
 def text(precision="default"):
-    """One kernel for all families."""
+    """One kernel for all families, whose runs are a batch."""
     from gdn import build
 
     forms = {"default": {}, "high": {"out_dtype": "f32", "schedule": build.schedule("auto", precision="high")}}
-    return build.recurrence(1, T, HQK, HV, K, V, gate="head", beta=True, **forms[precision])
+    return build.recurrence(None, T, HQK, HV, K, V, gate="head", beta=True, **forms[precision])
 
 
 def run_gdn(x, precision="default"):
@@ -119,19 +119,41 @@ def run_fla(x):
     return o, state.transpose(2, 3)
 
 
+def tune_nothing():
+    """FLA's kernels with the first candidate of each tuner: tuning 50 of them takes most of a minute and finds
+    block sizes and numbers of warps, of which the results depend by the order of a few sums only."""
+    from triton.runtime.autotuner import Autotuner
+
+    inner = Autotuner.run
+
+    def run(self, *args, **meta):
+        del self.configs[1:]
+        return inner(self, *args, **meta)
+
+    Autotuner.run = run
+
+
 def family_rows(implementations, seeds, log=print):
-    """[{family, errors: {name: [o, state]}}], means over the seeds."""
+    """[{family, errors: {name: [o, state]}}], means over the seeds. All families and seeds are one batch, for the
+    oracle and for each implementation."""
+    import torch
+
     import oracle_torch
 
+    runs = [(family, seed) for family in families() for seed in range(seeds)]
+    each = [family_inputs(families()[family], seed) for family, seed in runs]
+    x = {name: torch.cat([one[name] for one in each]) for name in each[0]}
+    expected = oracle_torch.recurrence(**x)
+    errors = {}
+    for name, function in implementations.items():
+        results = function(x)
+        for at, run in enumerate(runs):
+            one = slice(at, at + 1)
+            errors[name, run] = [oracle_torch.ratio(a[one], b[one]) for a, b in zip(results, expected)]
     rows = []
-    for family, change in families().items():
-        errors = {name: [] for name in implementations}
-        for seed in range(seeds):
-            x = family_inputs(change, seed)
-            expected = oracle_torch.recurrence(**x)
-            for name, function in implementations.items():
-                errors[name].append([oracle_torch.ratio(a, b) for a, b in zip(function(x), expected)])
-        means = {name: [statistics.fmean(column) for column in zip(*values)] for name, values in errors.items()}
+    for family in families():
+        of_seeds = {name: [errors[name, (family, seed)] for seed in range(seeds)] for name in implementations}
+        means = {name: [statistics.fmean(column) for column in zip(*values)] for name, values in of_seeds.items()}
         rows.append({"family": family, "errors": means})
         log(f"{family:30} " + ", ".join(f"{n} {o:.1e} {s:.1e}" for n, (o, s) in means.items()))
     return rows
@@ -193,6 +215,7 @@ def main():
     parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--no-fla", action="store_true", help="gdn alone")
+    parser.add_argument("--tune", action="store_true", help="let FLA tune its kernels (most of a minute)")
     parser.add_argument(
         "--schedules", nargs="+", default=["default"], help="'default' or #gdn.schedule<...>, for the identities"
     )
@@ -202,9 +225,12 @@ def main():
     if options.compile_only:
         return 1 if peers.save(kernel_texts(options.schedules), options.compile_only, options.target) else 0
     facts = report.machine()
+    peers.preload(kernel_texts(options.schedules))
     implementations = {"gdn": run_gdn, "high": run_high}
     if not options.no_fla:
         implementations["FLA"] = run_fla
+        if not options.tune:
+            tune_nothing()
     families = family_rows(implementations, options.seeds)
     held = {s: identities.rows(None if s == "default" else s) for s in options.schedules}
     log = report.Log(options.output, "fidelity", facts)

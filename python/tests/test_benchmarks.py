@@ -311,6 +311,31 @@ def test_each_hard_family_exists():
     assert len(fidelity.families()) == 11 and set(fidelity.HARD) < set(fidelity.families())
 
 
+def test_errors_of_a_batch_are_those_of_its_runs(monkeypatch):
+    """All families and seeds are one call; each run's errors are its own."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    import oracle_torch
+
+    fidelity = load("fidelity")
+    inputs = fidelity.family_inputs
+    monkeypatch.setattr(fidelity, "T", 20)
+    monkeypatch.setattr(fidelity, "family_inputs", lambda change, seed: inputs(change, seed, device="cpu"))
+    calls = []
+
+    def wrong_in_one_run(x):
+        calls.append(x)
+        o, state = oracle_torch.recurrence(**x)
+        o[3] *= 1.5  # seed 1 of the second family
+        return o, state
+
+    rows = fidelity.family_rows({"x": wrong_in_one_run}, 2, lambda text: None)
+    assert len(calls) == 1 and [row["family"] for row in rows] == list(fidelity.families())
+    assert [row["errors"]["x"] for row in rows] == [[0.0, 0.0], [0.25, 0.0], *[[0.0, 0.0]] * 9]
+    first = inputs(fidelity.families()["beta in 0..2"], 1, device="cpu")
+    at = 2 * list(fidelity.families()).index("beta in 0..2") + 1
+    assert all(torch.equal(calls[0][name][at : at + 1], value) for name, value in first.items())
+
+
 def test_fidelity_table():
     """Errors above FLA's, or above half of them in a hard family, are marked, and what does not hold."""
     fidelity = load("fidelity")
