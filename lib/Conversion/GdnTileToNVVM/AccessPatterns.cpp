@@ -168,7 +168,7 @@ public:
                 Value base, VectorType fragment, ArrayRef<ValueRange> indices,
                 const AccessInfo &access, bool transpose)
       : transpose(transpose) {
-    int64_t threads = kernel.getNumThreads();
+    int64_t threads = kernel.getEndThread();
     // Lane bit 3 chooses the half of the fragment's rows, bit 4 that of its
     // columns; the low bits run along the rows of a matrix in memory.
     SmallVector<ThreadTerm> rows = getWarpTerms(kernel.getLayout(fragment));
@@ -310,7 +310,7 @@ private:
   /// holds two neighbours of a row of the tile.
   void storeTransposed(Emitter &e, StoreOp op, Adaptor adaptor,
                        MemRefType memref, VectorType fragment) const {
-    int64_t threads = kernel.getNumThreads();
+    int64_t threads = kernel.getEndThread();
     FragmentLayout layout = kernel.getLayout(fragment);
     // Of the matrix at (row, col) of the fragment, now transposed, lane l
     // holds tile row col + l / 4 and tile columns row + 2 (l % 4) + {0, 1}.

@@ -195,9 +195,9 @@ void FragmentAddress::initShared(const KernelLowering &kernel, Value base,
     int64_t slot = dim + (2 - rank); // rank 1 has columns only
     ThreadPart part;
     if (dim == fragmentDims[0])
-      part = ThreadPart::get(e, layout.getRowTerms(), kernel.getNumThreads());
+      part = ThreadPart::get(e, layout.getRowTerms(), kernel.getEndThread());
     if (dim == fragmentDims[1])
-      part = ThreadPart::get(e, layout.getColTerms(), kernel.getNumThreads());
+      part = ThreadPart::get(e, layout.getColTerms(), kernel.getEndThread());
     if (access.indices[dim])
       tileConst[slot] = *access.indices[dim];
     else

@@ -171,7 +171,7 @@ LogicalResult KernelLowering::checkRoles(RolesOp roles) {
       op->emitOpError("holds a fragment in front of the roles");
       return WalkResult::interrupt();
     }
-    if (getRole(op) && meetsAllWarps(op)) {
+    if (getRole(op) && !isInWarp(op) && meetsAllWarps(op)) {
       op->emitOpError("needs all warps of the block, but stands in a role");
       return WalkResult::interrupt();
     }
@@ -208,6 +208,9 @@ static LogicalResult checkStreaming(Op op) {
 }
 
 LogicalResult KernelLowering::checkOp(Operation *op) {
+  if (isa<AheadOp>(op))
+    return op->emitOpError("has no roles that run it; they need products of "
+                           "warpgroups and a loop of two stages or more");
   if (!isSupported(op))
     return op->emitOpError("is not supported in a tile program for the GPU");
   if (isa<RingOp>(op) && target.computeCapability < 90)

@@ -25,7 +25,7 @@ static LowerToLLVMOptions getOptions(MLIRContext *context) {
 KernelLowering::KernelLowering(func::FuncOp func, const GpuTarget &target)
     : func(func), kernel(gdn_tile::getKernelAttr(func)), target(target),
       converter(func.getContext(), getOptions(func.getContext())),
-      blockWarps(kernel.getWarps()) {
+      blockWarps(kernel.getWarps()), endWarp(kernel.getWarps()) {
   addTypeConversions();
 }
 
@@ -129,7 +129,12 @@ void KernelLowering::recordRoles(RolesOp roles) {
     // Barrier 0 is that of the whole block.
     RoleWarps warps{roles.getFirstWarp(role),
                     static_cast<int64_t>(role.getWarps()), ++barrier};
-    role.walk([&](Operation *op) { roleWarps[op] = warps; });
+    role.walk([&](Operation *op) {
+      roleWarps[op] = warps;
+      // The warps of a gdn_tile.each_warp hold theirs by lane.
+      if (!isInWarp(op) && llvm::any_of(op->getResultTypes(), isFragment))
+        endWarp = std::max(endWarp, warps.first + warps.count);
+    });
   }
 }
 
@@ -193,8 +198,9 @@ bool KernelLowering::isBulkCopy(CopyInOp copy) const {
          (copy.getMap() || isBulkRow(copy));
 }
 
-// A ring whose tiles products read needs a fence behind the wait, unless only
-// the copy engine fills them.
+// A ring whose tiles products read needs a fence, unless only the copy engine
+// fills them: behind the wait for copies of threads, which are under way at the
+// commit, and in front of the commit behind stores.
 void KernelLowering::findRingFences(const DenseSet<Value> &operands) {
   DenseSet<Operation *> bulk;
   func.walk([&](CopyInOp copy) {
@@ -204,19 +210,27 @@ void KernelLowering::findRingFences(const DenseSet<Value> &operands) {
     (isBulkCopy(copy) ? bulk : copied)
         .insert(acquire.getRing().getDefiningOp());
   });
-  func.walk([&](RingWaitOp wait) {
-    auto ring = wait.getRing().getDefiningOp<RingOp>();
-    if (bulk.contains(ring) && !copied.contains(ring))
+  func.walk([&](RingOp ring) {
+    if (llvm::none_of(ring.getBuffers(),
+                      [&](Value buffer) { return operands.contains(buffer); }))
       return;
-    if (llvm::any_of(ring.getBuffers(),
-                     [&](Value buffer) { return operands.contains(buffer); }))
-      fenced.insert(wait);
+    for (Operation *user : ring->getUsers()) {
+      if (isa<RingWaitOp>(user) && copied.contains(ring))
+        fenced.insert(user);
+      if (isa<RingAcquireOp>(user) && !copied.contains(ring) &&
+          !bulk.contains(ring))
+        fenced.insert_range(user->getUsers());
+    }
   });
 }
 
 void KernelLowering::findProxyFences() {
   DenseSet<Value> operands;
   func.walk([&](MmaOp op) { operands.insert(getAllocation(op.getB())); });
+  func.walk([&](RareMmaOp op) {
+    if (Value buffer = op.getBuffer())
+      operands.insert(getAllocation(buffer));
+  });
   findRingFences(operands);
   func.walk([&](BarrierOp barrier) {
     // At the start of a block nothing is known of what came before.
@@ -239,8 +253,9 @@ LogicalResult KernelLowering::analyze() {
   });
   WalkResult walk = func.walk([&](Operation *op) {
     auto product = dyn_cast<MmaOp>(op);
-    warpgroupProducts |=
-        product && target.hasWarpgroupMma() && fitsWarpgroup(product, kernel);
+    bool isOfWarpgroup =
+        isa<RareMmaOp>(op) || (product && fitsWarpgroup(product, kernel));
+    warpgroupProducts |= isOfWarpgroup && target.hasWarpgroupMma();
     return failed(checkOp(op)) ? WalkResult::interrupt()
                                : WalkResult::advance();
   });

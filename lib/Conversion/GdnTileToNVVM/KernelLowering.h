@@ -51,8 +51,10 @@ public:
   /// records the accesses. Errors are reported at the ops.
   LogicalResult analyze();
 
-  /// The threads that hold fragments: the whole block, or its first role.
+  /// The threads that hold a fragment: the whole block, or those of a role.
   int64_t getNumThreads() const { return 32 * kernel.getWarps(); }
+  /// Threads below which the numbers of those lie that hold fragments.
+  int64_t getEndThread() const { return 32 * endWarp; }
   int64_t getBlockThreads() const { return 32 * blockWarps; }
   /// The threads that run an op: the warp of a gdn_tile.each_warp, those of its
   /// role, or the whole block.
@@ -86,6 +88,11 @@ public:
     return llvm::any_of(ring.getRing().getUsers(),
                         llvm::IsaPred<gdn_tile::RareMmaOp>);
   }
+  /// Whether the stores of a producer need a fence in front of its commit:
+  /// products read tiles of the ring.
+  bool needsProxyFence(gdn_tile::RingCommitOp commit) const {
+    return fenced.contains(commit);
+  }
   /// Whether copies of threads fill the tiles of a ring: then each thread of a
   /// producer arrives for itself, else one for its warp.
   bool hasCopies(gdn_tile::RingOp ring) const { return copied.contains(ring); }
@@ -109,11 +116,11 @@ public:
   /// Coordinates of a thread's first register; null for zero.
   Value getRowBase(Emitter &emitter,
                    const gdn_tile::FragmentLayout &layout) const {
-    return emitter.threadCoordinate(layout.getRowTerms(), getNumThreads());
+    return emitter.threadCoordinate(layout.getRowTerms(), getEndThread());
   }
   Value getColBase(Emitter &emitter,
                    const gdn_tile::FragmentLayout &layout) const {
-    return emitter.threadCoordinate(layout.getColTerms(), getNumThreads());
+    return emitter.threadCoordinate(layout.getColTerms(), getEndThread());
   }
 
   /// Registers of a fragment one element each, and the reverse.
@@ -151,7 +158,7 @@ private:
   int64_t sharedBytes = 0;
   bool warpgroupProducts = false;
   DenseSet<Operation *> fenced, copied;
-  int64_t blockWarps;
+  int64_t blockWarps, endWarp;
   DenseMap<Operation *, RoleWarps> roleWarps;
 };
 

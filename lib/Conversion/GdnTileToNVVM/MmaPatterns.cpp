@@ -106,11 +106,11 @@ struct MmaPattern : TilePattern<MmaOp> {
                  e.cF32(0.0));
     if (element.isF32())
       emitFloatMmaTile(e, op.getPasses(), adaptor.getA(), b, acc,
-                       kernel.getNumThreads());
+                       kernel.getEndThread());
     else
       emitHalfMma(e,
                   element.isBF16() ? NVVM::MMATypes::bf16 : NVVM::MMATypes::f16,
-                  adaptor.getA(), b, acc, kernel.getNumThreads());
+                  adaptor.getA(), b, acc, kernel.getEndThread());
     rewriter.replaceOpWithMultiple(op, {acc});
     return success();
   }

@@ -195,8 +195,13 @@ struct RingCommitPattern : TilePattern<RingCommitOp> {
       // Each thread arrives when its own copies have landed.
       e.inlineAsm(Type(), "cp.async.mbarrier.arrive.noinc.shared.b64 [$0];",
                   "r,~{memory}", e.sharedAddress(full));
-    else
+    else {
+      // The asynchronous proxy, by which wgmma reads, sees stores behind a
+      // fence of the threads that made them.
+      if (kernel.usesWarpgroupProducts() && kernel.needsProxyFence(op))
+        e.proxyFence();
       arriveOncePerWarp(e, full);
+    }
     rewriter.eraseOp(op);
     return success();
   }

@@ -159,8 +159,8 @@ private:
 };
 
 /// In one piece of assembly: neither LLVM nor ptxas see a branch that they
-/// could move instructions over. Each warp keeps the parity of the stage's next
-/// phase in a word behind the ring's barriers.
+/// could move instructions over. Each warp keeps the parity of the phase of a
+/// ring's stage in a word behind the ring's barriers.
 struct RareMmaPattern : TilePattern<RareMmaOp> {
   using TilePattern::TilePattern;
   LogicalResult
@@ -175,10 +175,12 @@ struct RareMmaPattern : TilePattern<RareMmaOp> {
     int64_t count = n / 2, k = a.getDimSize(1), firstLeft = 2 * count;
     auto buffer = cast<MemRefType>(op.getBuffer().getType());
     auto tile =
-        MemRefType::get(buffer.getShape().drop_front(), buffer.getElementType(),
+        MemRefType::get(buffer.getShape().take_back(2), buffer.getElementType(),
                         MemRefLayoutAttrInterface(), buffer.getMemorySpace());
-    RightOperand right(e, tile, /*isTransposed=*/true,
-                       rewriter.getRemappedValue(op.getBuffer()));
+    RingOp ring = op.getRing();
+    Value base = ring ? rewriter.getRemappedValue(op.getBuffer())
+                      : adaptor.getB().front();
+    RightOperand right(e, tile, /*isTransposed=*/true, base);
     auto [constraints, ties] = getAccumulatorConstraints(count);
     SmallVector<Value> operands(adaptor.getAcc());
     constraints += ties;
@@ -186,45 +188,49 @@ struct RareMmaPattern : TilePattern<RareMmaOp> {
       operands.push_back(e.bitcast(pair, e.i32()));
       constraints += ",r";
     }
-    Value ring = adaptor.getRing().front();
-    Value word = e.advance(ring, e.mulC(kernel.getWarpId(e, op), 4));
-    operands.append({right.descriptor, e.sharedAddress(ring),
-                     e.sharedAddress(e.advance(word, 2 * kBarrierBytes)),
-                     adaptor.getCondition().front()});
-    constraints += ",l,r,r,b,~{memory}";
+    operands.append({right.descriptor, adaptor.getCondition().front()});
+    constraints += ",l,b";
+    if (ring) {
+      Value barriers = adaptor.getB().front();
+      Value word = e.advance(barriers, e.mulC(kernel.getWarpId(e, op), 4));
+      operands.append({e.sharedAddress(barriers),
+                       e.sharedAddress(e.advance(word, 2 * kBarrierBytes))});
+      constraints += ",r,r";
+    }
+    constraints += ",~{memory}";
+    std::string products =
+        "setp.eq.b32 all, 0, 0; " +
+        getProducts(a, right, n, firstLeft, /*starts=*/false) + getWait(0);
+    int64_t condition = firstLeft + k / 4 + 1;
+    if (ring)
+      products = getWithRing(products, condition + 1);
     std::string text =
-        getText(getProducts(a, right, n, firstLeft, /*starts=*/false),
-                firstLeft + k / 4 + 1);
+        "{ .reg .pred all, done; .reg .b64 d; .reg .b32 parity, lane; "
+        "@!$" +
+        std::to_string(condition) + " bra.uni SKIP; " + products + " SKIP: }";
     rewriter.replaceOpWithMultiple(
         op, {emitAsm(e, text, constraints, count, operands)});
     return success();
   }
 
 private:
-  /// `first` is the operand of the ring, then come the parity and the
-  /// condition.
-  static std::string getText(StringRef products, int64_t first) {
-    auto operand = [&](int64_t i) { return "$" + std::to_string(first + i); };
-    std::string full = "[" + operand(0) + "]";
-    std::string empty =
-        "[" + operand(0) + "+" + std::to_string(kBarrierBytes) + "]";
-    std::string word = "[" + operand(1) + "]";
-    return "{ .reg .pred all, done; .reg .b64 d; .reg .b32 parity, lane; "
-           "@!" +
-           operand(2) +
-           " bra.uni SKIP; "
-           "ld.shared.b32 parity, " +
-           word + "; AGAIN: mbarrier.try_wait.parity.shared::cta.b64 done, " +
-           full +
+  /// Between the wait for the stage of a ring and its release; `first` is the
+  /// operand of the ring, then comes the parity.
+  static std::string getWithRing(StringRef products, int64_t first) {
+    std::string ring = "$" + std::to_string(first);
+    std::string full = "[" + ring + "]";
+    std::string empty = "[" + ring + "+" + std::to_string(kBarrierBytes) + "]";
+    std::string word = "[$" + std::to_string(first + 1) + "]";
+    return "ld.shared.b32 parity, " + word +
+           "; AGAIN: mbarrier.try_wait.parity.shared::cta.b64 done, " + full +
            ", parity; @!done bra.uni AGAIN; "
            "fence.proxy.async.shared::cta; bar.warp.sync -1; "
            "xor.b32 parity, parity, 1; st.shared.b32 " +
-           word + ", parity; setp.eq.b32 all, 0, 0; " + products.str() +
-           getWait(0) +
+           word + ", parity; " + products.str() +
            " bar.warp.sync -1; mov.u32 lane, %laneid; "
            "setp.eq.b32 done, lane, 0; "
            "@done mbarrier.arrive.shared::cta.b64 _, " +
-           empty + "; SKIP: }";
+           empty + ";";
   }
 };
 

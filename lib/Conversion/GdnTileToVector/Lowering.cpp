@@ -280,6 +280,9 @@ LogicalResult Lowering::lowerOp(Operation *op) {
       .Case(
           [&](gdn_tile::TriInverseOp op) { return lowerTriInverse(*this, op); })
       .Case([&](gdn_tile::EachWarpOp op) { return lowerEachWarp(*this, op); })
+      .Case([&](gdn_tile::AheadOp op) {
+        return lowerBlock(op.getBody().front());
+      })
       .Case([&](gdn_tile::WarpMmaOp op) { return lowerWarpMma(*this, op); })
       .Case([&](gdn_tile::AnyOp op) { return lowerAny(*this, op); })
       .Case([&](gdn_tile::BlockInverseOp op) {

@@ -165,11 +165,11 @@ func.func @products(%x: memref<64x64xbf16>, %o: memref<64x64xf32>)
 // The barriers, and the parities of four warps.
 // CHECK-COUNT-2: nvvm.mbarrier.init
 // CHECK-COUNT-4: llvm.store {{.*}} : i32, !llvm.ptr<3>
-// CHECK: llvm.inline_asm has_side_effects {{.*}}@!$51 bra.uni SKIP; ld.shared.b32 parity, [$50]; AGAIN: mbarrier.try_wait
-// CHECK-SAME: xor.b32 parity, parity, 1; st.shared.b32 [$50], parity;
+// CHECK: llvm.inline_asm has_side_effects {{.*}}@!$49 bra.uni SKIP; ld.shared.b32 parity, [$51]; AGAIN: mbarrier.try_wait
+// CHECK-SAME: xor.b32 parity, parity, 1; st.shared.b32 [$51], parity;
 // CHECK-SAME: wgmma.fence.sync.aligned;
 // CHECK-SAME: wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; bar.warp.sync -1;
-// CHECK-SAME: @done mbarrier.arrive.shared::cta.b64 _, [$49+8]; SKIP: }
+// CHECK-SAME: @done mbarrier.arrive.shared::cta.b64 _, [$50+8]; SKIP: }
 func.func @rare_product(%x: memref<64x64xbf16>, %y: memref<64x32xf32>, %f: memref<1xf32>)
     attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
   %c0 = arith.constant 0 : index
@@ -186,6 +186,53 @@ func.func @rare_product(%x: memref<64x64xbf16>, %y: memref<64x32xf32>, %f: memre
       gdn_tile.store %r, %y[%c0, %c0] dims [0, 1] : vector<64x32xf32>, memref<64x32xf32>
     }
     gdn_tile.role "load" warps(1) {
+    }
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// With a tile there is nothing to wait for. A second role of as many warps holds fragments, too: its threads find
+// their place in the fragment by the number in their warpgroup, meet at a barrier of their own, and what they have
+// stored is visible to products behind a fence of the threads that stored it.
+
+// CHECK-LABEL: llvm.func @rare_tile
+// CHECK: llvm.inline_asm has_side_effects {{.*}}@!$49 bra.uni SKIP; setp.eq.b32 all, 0, 0; wgmma.fence
+// CHECK-SAME: wgmma.wait_group.sync.aligned 0; SKIP: }
+// CHECK: %[[GROUP:.*]] = llvm.lshr %{{.*}}, %{{.*}} : i32
+// CHECK: llvm.and %[[GROUP]], %{{.*}} : i32
+// CHECK: nvvm.barrier id = %{{.*}} number_of_threads = %{{.*}}
+// CHECK: nvvm.fence.proxy
+// CHECK: nvvm.bar.warp.sync
+// CHECK: mbarrier.arrive
+func.func @rare_tile(%x: memref<64x64xbf16>, %y: memref<64x32xf32>, %f: memref<1xf32>)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %b = memref.alloc() : memref<1x32x64xbf16, #shared>
+  %ring = gdn_tile.ring(%b : memref<1x32x64xbf16, #shared>) producers(4) consumers(4) : !gdn_tile.ring<1>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+      %zero = arith.constant 0.0 : f32
+      %v = memref.load %f[%c0] : memref<1xf32>
+      %c = arith.cmpf ogt, %v, %zero : f32
+      %a = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<64x64xbf16>, vector<64x64xbf16>
+      %u = gdn_tile.load %y[%c0, %c0] dims [0, 1] : memref<64x32xf32>, vector<64x32xf32>
+      gdn_tile.ring_wait %ring[%c0] : !gdn_tile.ring<1>
+      %t = gdn_tile.stage %b[%c0] : memref<1x32x64xbf16, #shared> to memref<32x64xbf16, #shared>
+      %r = gdn_tile.rare_mma %c, %a, %t acc(%u) : vector<64x64xbf16>, memref<32x64xbf16, #shared> -> vector<64x32xf32>
+      gdn_tile.store %r, %y[%c0, %c0] dims [0, 1] : vector<64x32xf32>, memref<64x32xf32>
+    }
+    gdn_tile.role "ahead" warps(4) {
+      %slot = gdn_tile.ring_acquire %ring[%c0] : !gdn_tile.ring<1> -> !gdn_tile.slot
+      %t = gdn_tile.stage %b[%c0] : memref<1x32x64xbf16, #shared> to memref<32x64xbf16, #shared>
+      %a = gdn_tile.load %y[%c0, %c0] dims [0, 1] : memref<64x32xf32>, vector<64x32xf32>
+      %a16 = arith.truncf %a : vector<64x32xf32> to vector<64x32xbf16>
+      gdn_tile.store %a16, %t[%c0, %c0] dims [1, 0] : vector<64x32xbf16>, memref<32x64xbf16, #shared>
+      gdn_tile.barrier
+      gdn_tile.ring_commit %slot
     }
   }
   return

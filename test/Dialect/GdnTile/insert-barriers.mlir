@@ -446,3 +446,29 @@ func.func @parallel(%n: index) attributes {gdn_tile.kernel = #kernel} {
   }
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// What runs ahead in its place is part of the program: its stores are there for what is behind it.
+
+// CHECK-LABEL: func @ahead_in_place
+// CHECK: gdn_tile.ahead
+// CHECK: gdn_tile.store
+// CHECK: gdn_tile.barrier
+// CHECK: gdn_tile.load
+func.func @ahead_in_place(%x: memref<64x64xf32>, %n: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = memref.alloc() : memref<64x64xf32, #shared>
+  scf.for %i = %c0 to %n step %c1 {
+    gdn_tile.ahead teams(1) {
+      %a = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+      gdn_tile.store %a, %t[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32, #shared>
+    }
+    %b = gdn_tile.load %t[%c0, %c0] dims [1, 0] : memref<64x64xf32, #shared>, vector<64x64xf32>
+    gdn_tile.store %b, %x[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  }
+  return
+}

@@ -131,9 +131,47 @@ func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout 
   gdn_tile.roles {
     gdn_tile.role "math" warps(4) {
     }
-    // expected-error @+1 {{holds fragments, but only the first role may}}
-    gdn_tile.role "load" warps(4) {
+    // expected-error @+1 {{holds fragments, but is no role of 4 warps behind as many, or a multiple}}
+    gdn_tile.role "load" warps(3) {
       %0 = gdn_tile.iota : vector<64x1xi32>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+    }
+    gdn_tile.role "load" warps(2) {
+    }
+    // expected-error @+1 {{holds fragments, but is no role of 4 warps behind as many, or a multiple}}
+    gdn_tile.role "ahead" warps(4) {
+      %0 = gdn_tile.iota : vector<64x1xi32>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error @+1 {{stands outside of the body of an scf.for}}
+  gdn_tile.ahead teams(1) {
+  }
+  return
+}
+
+// -----
+
+func.func @f(%n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  scf.for %i = %c0 to %n step %c1 {
+    // expected-error @+1 {{expects 1 to 3 teams, but has 4}}
+    gdn_tile.ahead teams(4) {
     }
   }
   return
@@ -311,7 +349,7 @@ func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>) attributes {
 func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x32xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
   %b = memref.alloc() : memref<1x64x64xbf16, #shared>
   %ring = gdn_tile.ring(%b : memref<1x64x64xbf16, #shared>) producers(1) consumers(4) : !gdn_tile.ring<1>
-  // expected-error @+1 {{expects fragments MxK of 16 bits and MxN of f32, M and K multiples of 64, and a tile 1xNxK, but has 'vector<64x64xbf16>', 'vector<64x32xf32>' and 'memref<1x64x64xbf16, #gpu.address_space<workgroup>>'}}
+  // expected-error @+1 {{expects fragments MxK of 16 bits and MxN of f32, M and K multiples of 64, and a tile NxK, but has 'vector<64x64xbf16>', 'vector<64x32xf32>' and 'memref<1x64x64xbf16, #gpu.address_space<workgroup>>'}}
   %0 = gdn_tile.rare_mma %c, %a, %ring acc(%u) : vector<64x64xbf16>, !gdn_tile.ring<1> -> vector<64x32xf32>
   return
 }
@@ -323,7 +361,7 @@ func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x32xf32>) attributes {
 func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
   %b = memref.alloc() : memref<1x64x64xbf16, #shared>
   %ring = gdn_tile.ring(%b : memref<1x64x64xbf16, #shared>) producers(1) consumers(4) : !gdn_tile.ring<1>
-  // expected-error @+1 {{expects to stand in a role whose warps are the 4 consumers of the ring}}
+  // expected-error @+1 {{stands outside of a role}}
   %0 = gdn_tile.rare_mma %c, %a, %ring acc(%u) : vector<64x64xbf16>, !gdn_tile.ring<1> -> vector<64x64xf32>
   return
 }

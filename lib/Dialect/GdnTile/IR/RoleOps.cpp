@@ -8,6 +8,7 @@
 #include "gdn/Dialect/GdnTile/IR/GdnTile.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -103,13 +104,27 @@ LogicalResult RolesOp::verify() {
   if (getNumWarps() > 32)
     return emitOpError("has ") << getNumWarps() << " warps, more than 32";
   for (RoleOp role : ArrayRef(roles).drop_front()) {
+    // Fragments are spread over the kernel's warps.
+    bool mayHold = role.getWarps() == roles.front().getWarps() &&
+                   getFirstWarp(role) % kernel.getWarps() == 0;
+    if (mayHold)
+      continue;
     WalkResult walk = role.getBody().walk([&](Operation *op) {
       return hasFragments(op) ? WalkResult::interrupt() : WalkResult::advance();
     });
     if (walk.wasInterrupted())
-      return role.emitOpError("holds fragments, but only the first role may");
+      return role.emitOpError("holds fragments, but is no role of ")
+             << kernel.getWarps() << " warps behind as many, or a multiple";
   }
   return verifyRegisters(*this, roles);
+}
+
+LogicalResult AheadOp::verify() {
+  if (getTeams() < 1 || getTeams() > 3)
+    return emitOpError("expects 1 to 3 teams, but has ") << getTeams();
+  if (isa_and_nonnull<scf::ForOp>((*this)->getParentOp()))
+    return success();
+  return emitOpError("stands outside of the body of an scf.for");
 }
 
 LogicalResult RoleOp::verify() {
@@ -155,39 +170,51 @@ LogicalResult RingOp::verify() {
   return success();
 }
 
+RingOp RareMmaOp::getRing() { return getB().getDefiningOp<RingOp>(); }
+
 Value RareMmaOp::getBuffer() {
-  auto ring = getRing().getDefiningOp<RingOp>();
+  if (isa<MemRefType>(getB().getType()))
+    return getB();
+  RingOp ring = getRing();
   return ring && ring.getBuffers().size() == 1 ? ring.getBuffers().front()
                                                : Value();
 }
 
 LogicalResult RareMmaOp::verify() {
+  RingOp ring = getRing();
   Value buffer = getBuffer();
-  if (!buffer || getRing().getType().getStages() != 1)
+  if (!buffer || (ring && ring.getRing().getType().getStages() != 1))
     return emitOpError("expects a ring of one stage with one tile");
   auto tile = cast<MemRefType>(buffer.getType());
+  ArrayRef<int64_t> shape = tile.getShape();
+  if (ring && !shape.empty())
+    shape = shape.drop_front();
   auto a = cast<VectorType>(getA().getType());
   auto acc = cast<VectorType>(getAcc().getType());
-  if (tile.getRank() != 3 || a.getElementTypeBitWidth() != 16 ||
+  if (shape.size() != 2 || a.getElementTypeBitWidth() != 16 ||
       tile.getElementType() != a.getElementType() ||
       !acc.getElementType().isF32() || a.getDimSize(0) % 64 != 0 ||
-      acc.getDimSize(0) != a.getDimSize(0) ||
-      acc.getDimSize(1) != tile.getDimSize(1) ||
-      a.getDimSize(1) != tile.getDimSize(2) || a.getDimSize(1) % 64 != 0)
+      acc.getDimSize(0) != a.getDimSize(0) || acc.getDimSize(1) != shape[0] ||
+      a.getDimSize(1) != shape[1] || a.getDimSize(1) % 64 != 0)
     return emitOpError("expects fragments MxK of 16 bits and MxN of f32, M and "
-                       "K multiples of 64, and a tile 1xNxK, but has ")
+                       "K multiples of 64, and a tile NxK, but has ")
            << a << ", " << acc << " and " << tile;
   RoleOp role = getRole(*this);
-  auto ring = getRing().getDefiningOp<RingOp>();
-  if (!role || role.getWarps() != ring.getConsumers())
+  if (!role)
+    return emitOpError("stands outside of a role");
+  if (ring && role.getWarps() != ring.getConsumers())
     return emitOpError("expects to stand in a role whose warps are the ")
            << ring.getConsumers() << " consumers of the ring";
   return success();
 }
 
 void RareMmaOp::getEffects(Effects &effects) {
-  effects.emplace_back(MemoryEffects::Write::get(), &getRingMutable(),
-                       SideEffects::DefaultResource::get());
+  if (getRing())
+    effects.emplace_back(MemoryEffects::Write::get(), &getBMutable(),
+                         SideEffects::DefaultResource::get());
+  else
+    effects.emplace_back(MemoryEffects::Read::get(), &getBMutable(),
+                         SideEffects::DefaultResource::get());
 }
 
 // The ring is ready for all warps behind the op.
@@ -196,8 +223,8 @@ void RingOp::getEffects(Effects &effects) {
                        SideEffects::DefaultResource::get());
 }
 
-// Checks that an op on a ring stands in a role with as many warps as the ring
-// says that use it so.
+// Checks that an op on a ring stands in a role that can be one of its producers
+// or consumers.
 static LogicalResult verifyRingUser(Operation *op, Value value,
                                     bool isProducer) {
   auto ring = value.getDefiningOp<RingOp>();
@@ -207,7 +234,7 @@ static LogicalResult verifyRingUser(Operation *op, Value value,
   if (!role)
     return op->emitOpError("stands outside of a role");
   uint64_t warps = isProducer ? ring.getProducers() : ring.getConsumers();
-  if (role.getWarps() == warps)
+  if (isProducer ? role.getWarps() == warps : role.getWarps() <= warps)
     return success();
   return op->emitOpError("runs in a role of ")
          << role.getWarps() << " warps, but the ring has " << warps

@@ -269,6 +269,8 @@ LogicalResult Planner::walkOp(Operation *op, State &state, Barriers &barriers) {
   }
   if (auto roles = dyn_cast<RolesOp>(op))
     return walkRoles(roles, state, barriers);
+  if (auto ahead = dyn_cast<AheadOp>(op))
+    return walk(ahead.getBody().front(), state, barriers);
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return walkIf(branch, state, barriers);
   if (auto loop = dyn_cast<scf::ForOp>(op)) {

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 using namespace mlir::gdn_tile;
@@ -88,6 +89,75 @@ std::optional<RareTile> findRareTile(scf::ForOp loop, scf::IfOp branch,
   return rare;
 }
 
+// A branch that is one product with a tile, or the product's accumulator.
+std::optional<BranchProduct> findBranchProduct(scf::IfOp branch) {
+  if (branch.getNumResults() != 1 ||
+      !llvm::hasSingleElement(branch.thenBlock()->without_terminator()) ||
+      !branch.elseBlock()->without_terminator().empty())
+    return std::nullopt;
+  auto product = dyn_cast<MmaOp>(branch.thenBlock()->front());
+  if (!product || !product.getTransposeB() || !fitsWarpgroup(product) ||
+      !product.getAcc() ||
+      branch.thenYield().getOperand(0) != product.getResult() ||
+      branch.elseYield().getOperand(0) != product.getAcc())
+    return std::nullopt;
+  return BranchProduct{branch, product};
+}
+
+// Whether an op in a region writes the tile, also through a view.
+bool isWrittenIn(Operation *region, Value tile) {
+  return llvm::any_of(tile.getUsers(), [&](Operation *user) {
+    if (!region->isAncestor(user))
+      return false;
+    if (auto view = dyn_cast<ViewLikeOpInterface>(user))
+      return isWrittenIn(region, view.getViewDest());
+    auto effects = dyn_cast<MemoryEffectOpInterface>(user);
+    return !effects || effects.getEffectOnValue<MemoryEffects::Write>(tile);
+  });
+}
+
+// What of the loop's body runs ahead; none if the rest of it writes what that
+// reads or writes, or computes what it needs.
+std::optional<AheadPart> findAheadPart(scf::ForOp loop) {
+  auto ops = loop.getBody()->getOps<AheadOp>();
+  if (!llvm::hasSingleElement(ops))
+    return std::nullopt;
+  AheadPart part{*ops.begin(), {}, {}, LoopSlice(loop)};
+  for (auto branch : loop.getBody()->getOps<scf::IfOp>())
+    if (auto product = findBranchProduct(branch))
+      part.rareProducts.push_back(*product);
+  llvm::SetVector<Value> used;
+  getUsedValuesDefinedAbove(part.op.getBody(), used);
+  SmallVector<Value> needed;
+  for (Value value : used) {
+    if (!value.getDefiningOp<memref::AllocOp>()) {
+      needed.push_back(value);
+      continue;
+    }
+    if (!isWrittenIn(part.op, value))
+      continue;
+    bool isRead = false;
+    for (Operation *user : value.getUsers()) {
+      if (part.op->isAncestor(user) || isa<memref::DeallocOp>(user))
+        continue;
+      Operation *place = loop.getBody()->findAncestorOpInBlock(*user);
+      if (!place || !part.op->isBeforeInBlock(place) ||
+          isWrittenIn(place, value))
+        return std::nullopt;
+      isRead = true;
+    }
+    if (isRead)
+      part.outputs.push_back(value);
+  }
+  // Branches on tiles that others write are no part of this.
+  llvm::erase_if(part.rareProducts, [&](BranchProduct &rare) {
+    return !llvm::is_contained(part.outputs, rare.product.getB());
+  });
+  if (part.outputs.empty() || !part.slice.add(needed))
+    return std::nullopt;
+  return part;
+}
+
 // Ops whose GPU form has barriers of the whole block in it.
 bool meetsAllWarps(Operation *op) {
   if (isa<CumsumOp, ScoresOp, TriInverseOp>(op))
@@ -108,17 +178,19 @@ mlir::gdn_tile::findRoleCandidate(func::FuncOp func) {
       loops.push_back(loop);
     if (auto product = dyn_cast<MmaOp>(op))
       hasProducts |= fitsWarpgroup(product);
-    isFit &= !meetsAllWarps(op) && !isa<RolesOp>(op);
+    bool isOfWarp = op->getParentOfType<EachWarpOp>() != nullptr;
+    isFit &= (isOfWarp || !meetsAllWarps(op)) && !isa<RolesOp>(op);
   });
   if (!isFit || !hasProducts || loops.size() != 1 ||
       loops.front()->getParentOp() != func)
     return std::nullopt;
   scf::ForOp loop = loops.front();
   int64_t stages = loop->getAttrOfType<IntegerAttr>(kStagesAttrName).getInt();
-  RoleCandidate result{loop, stages,          findLoopCopies(loop),
-                       {},   LoopSlice(loop), {}};
+  RoleCandidate result{loop, stages, findLoopCopies(loop), {}, LoopSlice(loop),
+                       {},   {}};
   if (stages < 2 || result.copies.copies.empty())
     return std::nullopt;
+  result.ahead = findAheadPart(loop);
   for (auto branch : loop.getBody()->getOps<scf::IfOp>())
     if (!result.rare)
       result.rare = findRareTile(loop, branch, result.copies);

@@ -40,6 +40,25 @@ struct RareTile {
   arith::CmpFOp compare;
 };
 
+/// A product in a branch of its own:
+///
+///   scf.if %condition { yield mma ... %tile acc(%acc) } else { yield %acc }
+struct BranchProduct {
+  scf::IfOp branch;
+  MmaOp product;
+};
+
+/// The part of an iteration that runs ahead.
+struct AheadPart {
+  AheadOp op;
+  /// Tiles that it writes and the rest of the iteration reads, and products of
+  /// branches with them.
+  SmallVector<Value> outputs;
+  SmallVector<BranchProduct> rareProducts;
+  /// What it needs of the rest of the iteration.
+  LoopSlice slice;
+};
+
 /// The loop of a tile program that can be spread over roles.
 struct RoleCandidate {
   scf::ForOp loop;
@@ -48,6 +67,7 @@ struct RoleCandidate {
   SmallVector<StoredTile> stored;
   LoopSlice storeSlice;
   std::optional<RareTile> rare;
+  std::optional<AheadPart> ahead;
 };
 
 /// The only loop of a tile program with more than one stage, if roles pay for

@@ -171,7 +171,7 @@ def GdnTilePipelineCopiesPass
 
 def GdnTileSpecializeWarpsPass
     : Pass<"gdn-tile-specialize-warps", "::mlir::func::FuncOp"> {
-  let summary = "give the copies of a loop warps of their own";
+  let summary = "give the copies of a loop, and what runs ahead, warps of their own";
   let description = [{
     Before: a synchronous tile program whose only loop with `gdn_tile.stages = n`, n >= 2,
     stands in the function's body. After: three roles. *load* makes the copies into
@@ -189,6 +189,12 @@ def GdnTileSpecializeWarpsPass
     tile that another of the copies fills (`gdn_tile.any` of a comparison), gets a ring of
     one stage: *load* reads the element where that copy does, and the branch becomes a
     `gdn_tile.rare_mma`.
+
+    What a `gdn_tile.ahead` of the loop's body does gets roles of its own, too: *ahead0*, *ahead1*, ...,
+    of as many warps as the math role, which take turns. Tiles that it reads are copied n iterations ahead,
+    those that only math reads 2; the tiles that it writes have a stage for each of these roles, acquired in
+    front of the first store. A branch with one product of such a tile becomes a `gdn_tile.rare_mma`. It
+    stays in its place if the rest of the iteration writes its tiles, or if it needs what is no number.
 
     Programs without warpgroup products, with ops that need all warps (`cumsum`, `scores`,
     `tri_inverse`, sums over rows) or with no copy that qualifies stay as they are, for

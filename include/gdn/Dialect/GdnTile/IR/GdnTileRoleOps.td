@@ -1,0 +1,209 @@
+//===- GdnTileRoleOps.td - warps with programs of their own -*- tablegen -*-===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef GDN_DIALECT_GDNTILE_IR_GDNTILEROLEOPS_TD
+#define GDN_DIALECT_GDNTILE_IR_GDNTILEROLEOPS_TD
+
+def GdnTile_AheadOp : GdnTile_Op<"ahead", [
+    RecursiveMemoryEffects, SingleBlockImplicitTerminator<"AheadEndOp">]> {
+  let summary = "part of an iteration that other warps may run ahead of it";
+  let description = [{
+    Stands in the body of a loop and runs the region in each iteration. Nothing in it depends
+    on what the loop carries: it reads tiles that copies of the iteration fill, and writes
+    tiles that the rest of the iteration reads. Fragments are those of the kernel.
+
+    `gdn-tile-specialize-warps` gives the region `teams` roles with the warps of the kernel each,
+    which take turns: role t runs the iterations t, t + teams, ... and is as far ahead as
+    the stages of the tiles reach. Without roles it is run in its place.
+
+    ```mlir
+    gdn_tile.ahead teams(2) {
+      %x = gdn_tile.load %k[%c0, %c0] dims [0, 1] : memref<64x128xbf16, #shared>, vector<64x128xbf16>
+      ...
+      gdn_tile.store %y, %t[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$teams);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`teams` `(` $teams `)` $body attr-dict";
+  let hasVerifier = 1;
+}
+
+def GdnTile_AheadEndOp : GdnTile_Op<"ahead_end", [
+    HasParent<"AheadOp">, Pure, Terminator]> {
+  let summary = "end of the part that runs ahead";
+  let assemblyFormat = "attr-dict";
+}
+
+def GdnTile_RolesOp : GdnTile_Op<"roles", [
+    NoTerminator, RecursiveMemoryEffects, SingleBlock]> {
+  let summary = "warps of a block that run different programs at the same time";
+  let description = [{
+    Each `gdn_tile.role` in the region is the program of its own warps; the roles run
+    side by side. The first role has the warps of the kernel attribute; the warps of the
+    others follow in order. A role may hold fragments if it has as many warps as the
+    first and they fill warpgroups of the block. What stands in front of the op is run by all warps; behind
+    it the block ends.
+
+    `gdn_tile.barrier` in a role is a barrier of the warps of the role.
+
+    ```mlir
+    gdn_tile.roles {
+      gdn_tile.role "math" warps(4) registers(240) { ... }
+      gdn_tile.role "load" warps(4) registers(24) { ... }
+    }
+    ```
+  }];
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$body attr-dict";
+  let extraClassDeclaration = [{
+    /// Warps of all roles.
+    int64_t getNumWarps();
+    /// The first warp of a role.
+    int64_t getFirstWarp(RoleOp role);
+  }];
+  let hasVerifier = 1;
+}
+
+def GdnTile_RoleOp : GdnTile_Op<"role", [
+    HasParent<"RolesOp">, RecursiveMemoryEffects,
+    SingleBlockImplicitTerminator<"RoleEndOp">]> {
+  let summary = "what the warps of one role do";
+  let description = [{
+    `registers` is the number of registers of a thread in the role (`setmaxnreg`), a
+    multiple of 8 in 24..256, or absent. It belongs to whole warpgroups: if one
+    role of a warpgroup (four warps, counted from the first) has it, all have the same.
+  }];
+  let arguments = (ins StrAttr:$name, I64Attr:$warps, OptionalAttr<I64Attr>:$registers);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $name `warps` `(` $warps `)`
+    (`registers` `(` $registers^ `)`)? $body attr-dict
+  }];
+  let hasVerifier = 1;
+}
+
+def GdnTile_RoleEndOp : GdnTile_Op<"role_end", [
+    HasParent<"RoleOp">, Pure, Terminator]> {
+  let summary = "end of a role";
+  let assemblyFormat = "attr-dict";
+}
+
+def GdnTile_RingOp : GdnTile_Op<"ring", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "create a ring of n stages of the given tiles";
+  let description = [{
+    `buffers` are shared-memory allocations of n tiles each, used only by the roles
+    that produce and consume: `producers` warps commit a stage, `consumers` warps release
+    it, of one role or of several. Roles that take turns count once: each stage is one
+    role's then. All warps of the block meet here: behind the op every role may use the ring.
+
+    All tiles of one stage share its two barriers, so a consumer waits once for all
+    of them.
+
+    ```mlir
+    %ring = gdn_tile.ring(%k, %v : memref<3x64x128xbf16, #shared>, memref<3x64x64xbf16, #shared>) producers(4) consumers(4) : !gdn_tile.ring<3>
+    ```
+  }];
+  let arguments = (ins Variadic<AnyMemRef>:$buffers, I64Attr:$producers,
+                       I64Attr:$consumers);
+  let results = (outs GdnTile_Ring:$ring);
+  let assemblyFormat = [{
+    `(` $buffers `:` type($buffers) `)` `producers` `(` $producers `)`
+    `consumers` `(` $consumers `)` attr-dict `:` type($ring)
+  }];
+  let hasVerifier = 1;
+}
+
+class GdnTile_RingUserOp<string mnemonic> : GdnTile_Op<mnemonic, [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let hasVerifier = 1;
+}
+
+def GdnTile_RingAcquireOp : GdnTile_RingUserOp<"ring_acquire"> {
+  let summary = "producer: wait until a stage is free";
+  let description = [{
+    Waits until stage `iteration` mod n has been released by its consumers as often
+    as it has been committed: `iteration` / n times. Iterations count from 0 and are
+    below 2^32; each is acquired and committed once, in order.
+  }];
+  let arguments = (ins GdnTile_Ring:$ring, Index:$iteration);
+  let results = (outs GdnTile_Slot:$slot);
+  let assemblyFormat = [{
+    $ring `[` $iteration `]` attr-dict `:` type($ring) `->` type($slot)
+  }];
+}
+
+def GdnTile_RingCommitOp : GdnTile_RingUserOp<"ring_commit"> {
+  let summary = "producer: a stage is filled";
+  let description = [{
+    What this warp stores and copies into the stage stands in front of it. The stage is
+    full when all producers have committed it and the copies that signal the
+    slot have landed.
+  }];
+  let arguments = (ins GdnTile_Slot:$slot);
+  let assemblyFormat = "$slot attr-dict";
+}
+
+def GdnTile_RingWaitOp : GdnTile_RingUserOp<"ring_wait"> {
+  let summary = "consumer: wait until a stage is full";
+  let description = [{
+    Behind it the tiles of stage `iteration` mod n may be read, by products too.
+  }];
+  let arguments = (ins GdnTile_Ring:$ring, Index:$iteration);
+  let assemblyFormat = "$ring `[` $iteration `]` attr-dict `:` type($ring)";
+}
+
+def GdnTile_RingReleaseOp : GdnTile_RingUserOp<"ring_release"> {
+  let summary = "consumer: a stage has been read";
+  let description = [{
+    This warp's reads of the stage, and those of products that it has waited for, are in
+    front of it.
+  }];
+  let arguments = (ins GdnTile_Ring:$ring, Index:$iteration);
+  let assemblyFormat = "$ring `[` $iteration `]` attr-dict `:` type($ring)";
+}
+
+def GdnTile_RareMmaOp : GdnTile_Op<"rare_mma", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+    AllTypesMatch<["acc", "result"]>]> {
+  let summary = "consumer: a product where a condition holds";
+  let description = [{
+    Where `condition` holds, `result = a * b^T + acc`, else `acc`. The condition is the same
+    in all warps. A branch in the program's own control flow would cost what the compilers
+    behind may move over products in flight.
+
+    `b` is a tile, or a ring of one stage and one tile. Of the latter it is the tile of the
+    next stage: the op waits until it is full, and releases it. Where the condition does
+    not hold the ring is left alone, so the producer acquires and commits a stage for each
+    time that it does.
+
+    `a` is a 16-bit fragment of whole warpgroups, `b` its columns wide. Only in a role; with a
+    ring all its warps are consumers.
+
+    ```mlir
+    %y = gdn_tile.rare_mma %isSplit, %x, %ring acc(%u) : vector<64x64xbf16>, !gdn_tile.ring<1> -> vector<64x64xf32>
+    ```
+  }];
+  let arguments = (ins I1:$condition, GdnTile_Fragment:$a,
+                       AnyTypeOf<[GdnTile_Ring, AnyMemRef]>:$b, GdnTile_Fragment:$acc);
+  let results = (outs GdnTile_Fragment:$result);
+  let extraClassDeclaration = [{
+    /// The ring, if `b` is one.
+    RingOp getRing();
+    /// The tile, memref<NxKxT>, or the buffer of the ring, memref<1xNxKxT>.
+    Value getBuffer();
+  }];
+  let assemblyFormat = [{
+    $condition `,` $a `,` $b `acc` `(` $acc `)` attr-dict
+    `:` type($a) `,` type($b) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // GDN_DIALECT_GDNTILE_IR_GDNTILEROLEOPS_TD

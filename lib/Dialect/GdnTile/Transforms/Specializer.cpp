@@ -1,0 +1,462 @@
+//===- Specializer.cpp - the roles of a tile program ---------------------===//
+//
+// Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Specializer.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace mlir::gdn_tile;
+
+// Together with four warps that compute these are 256 threads: as many as leave
+// each the 255 registers that an instruction can name. With eight they are a
+// third warpgroup, which gives its registers to the others, and so beside warps
+// that run ahead.
+constexpr int64_t kLoadWarps = 3;
+constexpr int64_t kStoreWarps = 1;
+constexpr int64_t kGroupWarps = 4;
+constexpr int64_t kMathRegisters = 240;
+constexpr int64_t kCopyRegisters = 24;
+// Of a multiprocessor, for each thread of a warpgroup.
+constexpr int64_t kAllRegisters = 65536 / (32 * kGroupWarps);
+// One tile is filled while another is stored, if both fit: large ones, of eight
+// warps or of f32, would take the shared memory of a stage of what is read. Nor
+// is there room for more beside the tiles of what runs ahead.
+constexpr int64_t kStoreStages = 2;
+constexpr int64_t kStoreBytes = 16 * 1024;
+// Of tiles that only the math role reads, beside others that are read ahead.
+constexpr int64_t kMathStages = 2;
+
+Specializer::Specializer(func::FuncOp func, RoleCandidate candidate)
+    : func(func), loop(candidate.loop), candidate(std::move(candidate)),
+      b(loop.getLoc(), loop) {}
+
+// Ops in front of the loop that every warp may run: numbers, also those that a
+// loop finds, and allocations.
+static bool isShareable(Operation *op) {
+  if (isa<memref::AllocOp>(op))
+    return true;
+  if (llvm::any_of(op->getResultTypes(), llvm::IsaPred<VectorType>))
+    return false;
+  if (auto load = dyn_cast<memref::LoadOp>(op))
+    return !isShared(load.getMemRefType());
+  if (op->hasTrait<OpTrait::IsTerminator>())
+    return true;
+  if (isa<scf::ForOp, scf::IfOp, scf::WhileOp>(op))
+    return llvm::all_of(op->getRegions(), [](Region &region) {
+      return llvm::all_of(region.getOps(),
+                          [](Operation &inner) { return isShareable(&inner); });
+    });
+  // A division may fault, but no warp runs it that would not run it anyway.
+  return op->getNumRegions() == 0 && isMemoryEffectFree(op);
+}
+
+// Parts the ops of the function into those that all warps run and those of the
+// math role; the loop and everything behind it are of the latter.
+LogicalResult Specializer::splitBody() {
+  DenseSet<Operation *> moved;
+  bool isBehind = false;
+  for (Operation &op : func.getBody().front().without_terminator()) {
+    isBehind |= &op == loop;
+    bool needsMoved = llvm::any_of(op.getOperands(), [&](Value operand) {
+      return moved.contains(operand.getDefiningOp());
+    });
+    if (!isBehind && !needsMoved && isShareable(&op))
+      continue;
+    moved.insert(&op);
+    mathOps.push_back(&op);
+  }
+  auto isFree = [&](Value value) {
+    return !moved.contains(value.getDefiningOp());
+  };
+  // What the other roles read has to be there in front of the roles.
+  SmallVector<Value> read{loop.getLowerBound(), loop.getUpperBound(),
+                          loop.getStep()};
+  auto addOperands = [&](Operation *op) {
+    for (Value operand : op->getOperands())
+      if (loop.isDefinedOutsideOfLoop(operand))
+        read.push_back(operand);
+  };
+  llvm::for_each(candidate.copies.getSlice(), addOperands);
+  llvm::for_each(candidate.copies.copies, addOperands);
+  if (candidate.rare) {
+    addOperands(candidate.rare->copy);
+    read.push_back(candidate.rare->flag.getIndices().front());
+  }
+  if (candidate.ahead) {
+    // Constants are there in every role.
+    candidate.ahead->op.walk([&](Operation *op) {
+      for (Value operand : op->getOperands())
+        if (loop.isDefinedOutsideOfLoop(operand) &&
+            !operand.getDefiningOp<arith::ConstantOp>())
+          read.push_back(operand);
+    });
+    llvm::for_each(candidate.ahead->slice.getOps(), addOperands);
+  }
+  llvm::for_each(candidate.storeSlice.getOps(), addOperands);
+  for (StoredTile &stored : candidate.stored)
+    addOperands(stored.copy);
+  return success(llvm::all_of(read, isFree));
+}
+
+// Copies whose tiles the same roles read share a ring.
+void Specializer::groupCopies() {
+  for (CopyInOp copy : candidate.copies.copies) {
+    Value tile = copy.getTile();
+    bool isOfAhead = false, isOfMath = false;
+    for (Operation *user : tile.getUsers()) {
+      if (user == copy || isa<memref::DeallocOp>(user))
+        continue;
+      bool runsAhead = candidate.ahead && candidate.ahead->op->isAncestor(user);
+      (runsAhead ? isOfAhead : isOfMath) = true;
+    }
+    isOfMath |= !isOfAhead;
+    auto *place = llvm::find_if(loaded, [&](const Loaded &group) {
+      return group.isOfMath == isOfMath && group.isOfAhead == isOfAhead;
+    });
+    if (place == loaded.end()) {
+      loaded.emplace_back();
+      place = &loaded.back();
+      place->isOfMath = isOfMath;
+      place->isOfAhead = isOfAhead;
+    }
+    place->tiles.push_back(tile);
+    place->copies.push_back(copy);
+  }
+}
+
+// Warpgroups start alike; where that gives the math role too few registers, the
+// others hand over theirs. A role that sets its registers is a part of whole
+// warpgroups.
+void Specializer::setRegisters() {
+  int64_t teams = candidate.ahead ? candidate.ahead->op.getTeams() : 0;
+  loadWarps = kLoadWarps;
+  if (mathWarps == kGroupWarps && teams == 0)
+    return;
+  if (candidate.stored.empty())
+    loadWarps += kStoreWarps;
+  int64_t groups = mathWarps / kGroupWarps * (1 + teams) + 1;
+  int64_t atStart = kAllRegisters / groups / 8 * 8;
+  mathRegisters = kMathRegisters;
+  copyRegisters = kCopyRegisters;
+  if (teams == 0)
+    return;
+  int64_t left = (groups * atStart - copyRegisters) * kGroupWarps / mathWarps -
+                 mathRegisters;
+  aheadRegisters = std::min(left / teams / 8 * 8, kMathRegisters);
+}
+
+// One allocation of `stages` tiles for each tile, and a ring that guards them.
+void Specializer::createRing(Guarded &guarded, int64_t stages,
+                             int64_t producers, int64_t consumers) {
+  for (Value tile : guarded.tiles) {
+    auto type = cast<MemRefType>(tile.getType());
+    SmallVector<int64_t> shape{stages};
+    llvm::append_range(shape, type.getShape());
+    guarded.buffers.push_back(
+        memref::AllocOp::create(b, MemRefType::get(shape, type.getElementType(),
+                                                   MemRefLayoutAttrInterface(),
+                                                   type.getMemorySpace())));
+  }
+  guarded.ring = RingOp::create(b, RingType::get(b.getContext(), stages),
+                                guarded.buffers, producers, consumers);
+}
+
+void Specializer::createRings() {
+  int64_t stages = candidate.stages;
+  for (Loaded &group : loaded) {
+    bool isLate = candidate.ahead && !group.isOfAhead;
+    createRing(group, isLate ? std::min(stages, kMathStages) : stages,
+               loadWarps, mathWarps * (group.isOfMath + group.isOfAhead));
+  }
+  if (candidate.rare) {
+    rareTiles.tiles = {candidate.rare->copy.getTile()};
+    createRing(rareTiles, /*stages=*/1, loadWarps, mathWarps);
+  }
+  if (candidate.ahead) {
+    // A team that acquires a stage has seen the release before the last only if
+    // there are as many stages as teams.
+    aheadTiles.tiles = candidate.ahead->outputs;
+    createRing(aheadTiles, std::max<int64_t>(2, candidate.ahead->op.getTeams()),
+               mathWarps, mathWarps);
+  }
+  if (candidate.stored.empty())
+    return;
+  int64_t bytes = 0;
+  for (StoredTile &stored : candidate.stored) {
+    storeTiles.tiles.push_back(stored.copy.getTile());
+    auto type = cast<MemRefType>(stored.copy.getTile().getType());
+    bytes += type.getNumElements() * type.getElementTypeBitWidth() / 8;
+  }
+  bool fits = 2 * bytes <= kStoreBytes && !candidate.ahead;
+  createRing(storeTiles, fits ? kStoreStages : 1, mathWarps, kStoreWarps);
+}
+
+RoleOp Specializer::createRole(StringRef name, int64_t warps,
+                               int64_t registers) {
+  auto role = RoleOp::create(
+      b, b.getStringAttr(name), b.getI64IntegerAttr(warps),
+      registers ? b.getI64IntegerAttr(registers) : IntegerAttr());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&role.getBody().emplaceBlock());
+  RoleEndOp::create(b);
+  return role;
+}
+
+// A loop like the original one without its values; the builder is left in its
+// body, behind the ops of `slice`.
+scf::ForOp Specializer::createLoop(RoleOp role, Value lower, Value step,
+                                   ArrayRef<Operation *> slice,
+                                   IRMapping &mapping) {
+  auto copy = scf::ForOp::create(
+      b, lower, loop.getUpperBound(), step, ValueRange(),
+      [](OpBuilder &b, Location loc, Value, ValueRange) {
+        scf::YieldOp::create(b, loc);
+      },
+      loop.getUnsignedCmp());
+  b.setInsertionPoint(copy.getBody()->getTerminator());
+  mapping.map(loop.getInductionVar(), copy.getInductionVar());
+  for (Operation *op : slice)
+    b.clone(*op, mapping);
+  return copy;
+}
+
+// Number of an iteration of the original loop, from 0.
+Value Specializer::iterationOf(Value induction) {
+  Value i = induction;
+  if (getConstantIntValue(loop.getLowerBound()) != 0)
+    i = arith::SubIOp::create(b, i, loop.getLowerBound());
+  if (getConstantIntValue(loop.getStep()) != 1)
+    i = arith::DivUIOp::create(b, i, loop.getStep());
+  return i;
+}
+
+// The stage of an iteration of a ring.
+Value Specializer::stageOf(Value ring, Value iteration) {
+  int64_t count = cast<RingType>(ring.getType()).getStages();
+  Value stages = arith::ConstantIndexOp::create(b, count);
+  return arith::RemUIOp::create(b, iteration, stages);
+}
+
+Value Specializer::tileAt(Value buffers, Value stage) {
+  auto type = cast<MemRefType>(buffers.getType());
+  auto tile =
+      MemRefType::get(type.getShape().drop_front(), type.getElementType(),
+                      MemRefLayoutAttrInterface(), type.getMemorySpace());
+  return StageOp::create(b, tile, buffers, stage);
+}
+
+static SmallVector<Value> lookUp(const IRMapping &mapping, ValueRange values) {
+  return llvm::map_to_vector(
+      values, [&](Value value) { return mapping.lookupOrDefault(value); });
+}
+
+void Specializer::buildLoad() {
+  IRMapping mapping;
+  RoleOp role = createRole("load", loadWarps, copyRegisters);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&role.getBody().front());
+  scf::ForOp copyLoop = createLoop(role, loop.getLowerBound(), loop.getStep(),
+                                   candidate.copies.getSlice(), mapping);
+  Value iteration = iterationOf(copyLoop.getInductionVar());
+  for (Loaded &group : loaded) {
+    Value slot = RingAcquireOp::create(b, SlotType::get(b.getContext()),
+                                       group.ring, iteration);
+    Value stage = stageOf(group.ring, iteration);
+    for (auto [copy, buffers] : llvm::zip_equal(group.copies, group.buffers)) {
+      Value tile = tileAt(buffers, stage);
+      CopyInOp::create(b, Type(), copy.getSource(),
+                       lookUp(mapping, copy.getIndices()), copy.getDims(),
+                       lookUp(mapping, copy.getValid()), tile, slot);
+    }
+    RingCommitOp::create(b, slot);
+  }
+  if (candidate.rare)
+    buildRareLoad(copyLoop, mapping);
+}
+
+// Copies the rare tile where its condition holds, as often as it has been
+// released. The last of a loop's ops: it gets a result.
+void Specializer::buildRareLoad(scf::ForOp copyLoop, IRMapping &mapping) {
+  RareTile &rare = *candidate.rare;
+  auto build = [&](OpBuilder &builder, Location loc,
+                   ArrayRef<BlockArgument> counts) -> SmallVector<Value> {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(builder.getInsertionBlock(),
+                        builder.getInsertionPoint());
+    SmallVector<Value> indices = lookUp(mapping, rare.flags.getIndices());
+    indices.back() = arith::AddIOp::create(b, indices.back(),
+                                           rare.flag.getIndices().front());
+    Value flag = memref::LoadOp::create(b, rare.flags.getSource(), indices);
+    DenseElementsAttr limit;
+    matchPattern(rare.compare.getRhs(), m_Constant(&limit));
+    Value isRare = arith::CmpFOp::create(
+        b, rare.compare.getPredicate(), flag,
+        arith::ConstantOp::create(b, limit.getSplatValue<FloatAttr>()));
+    auto branch = scf::IfOp::create(b, TypeRange{b.getIndexType()}, isRare,
+                                    /*withElseRegion=*/true);
+    b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(b, ValueRange{counts.front()});
+    b.setInsertionPointToStart(branch.thenBlock());
+    Value slot = RingAcquireOp::create(b, SlotType::get(b.getContext()),
+                                       rareTiles.ring, counts.front());
+    Value tile =
+        tileAt(rareTiles.buffers.front(), arith::ConstantIndexOp::create(b, 0));
+    CopyInOp::create(b, Type(), rare.copy.getSource(),
+                     lookUp(mapping, rare.copy.getIndices()),
+                     rare.copy.getDims(), lookUp(mapping, rare.copy.getValid()),
+                     tile, slot);
+    RingCommitOp::create(b, slot);
+    Value next = arith::AddIOp::create(b, counts.front(),
+                                       arith::ConstantIndexOp::create(b, 1));
+    scf::YieldOp::create(b, ValueRange{next});
+    return {branch.getResult(0)};
+  };
+  IRRewriter rewriter(b.getContext());
+  rewriter.setInsertionPoint(copyLoop);
+  Value zero = arith::ConstantIndexOp::create(rewriter, copyLoop.getLoc(), 0);
+  // Fails only for loops that cannot yield.
+  (void)copyLoop.replaceWithAdditionalYields(
+      rewriter, zero, /*replaceInitOperandUsesInLoop=*/false, build);
+}
+
+void Specializer::buildRareProduct() {
+  RareTile &rare = *candidate.rare;
+  b.setInsertionPoint(rare.branch);
+  Value result = RareMmaOp::create(
+      b, rare.product.getFragmentType(), rare.branch.getCondition(),
+      rare.product.getA(), rareTiles.ring, rare.product.getAcc());
+  Operation *alloc = rare.copy.getTile().getDefiningOp();
+  rare.branch.getResult(0).replaceAllUsesWith(result);
+  rare.branch.erase();
+  for (Operation *user : llvm::make_early_inc_range(alloc->getUsers()))
+    user->erase();
+  alloc->erase();
+}
+
+void Specializer::buildStore() {
+  IRMapping mapping;
+  RoleOp role = createRole("store", kStoreWarps, copyRegisters);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&role.getBody().front());
+  scf::ForOp copyLoop = createLoop(role, loop.getLowerBound(), loop.getStep(),
+                                   candidate.storeSlice.getOps(), mapping);
+  Value iteration = iterationOf(copyLoop.getInductionVar());
+  RingWaitOp::create(b, storeTiles.ring, iteration);
+  Value stage = stageOf(storeTiles.ring, iteration);
+  for (auto [stored, buffers] :
+       llvm::zip_equal(candidate.stored, storeTiles.buffers)) {
+    CopyOutOp copy = stored.copy;
+    CopyOutOp::create(b, tileAt(buffers, stage), copy.getDestination(),
+                      lookUp(mapping, copy.getIndices()), copy.getDims(),
+                      lookUp(mapping, copy.getValid()));
+  }
+  RingReleaseOp::create(b, storeTiles.ring, iteration);
+}
+
+// Puts a stage in the place of a tile of its own.
+void Specializer::replaceTile(Value tile, Value by) {
+  Operation *alloc = tile.getDefiningOp();
+  for (Operation *user : llvm::make_early_inc_range(alloc->getUsers()))
+    if (isa<memref::DeallocOp>(user))
+      user->erase();
+  tile.replaceAllUsesWith(by);
+  alloc->erase();
+}
+
+// The math role's stages of an iteration, behind the wait for them.
+void Specializer::replaceTiles(const Guarded &guarded, Value iteration) {
+  RingWaitOp::create(b, guarded.ring, iteration);
+  Value stage = stageOf(guarded.ring, iteration);
+  for (auto [tile, buffers] : llvm::zip_equal(guarded.tiles, guarded.buffers))
+    replaceTile(tile, tileAt(buffers, stage));
+}
+
+void Specializer::buildMath() {
+  RoleOp role = createRole("math", mathWarps, mathRegisters);
+  OpBuilder::InsertionGuard guard(b);
+  Operation *end = role.getBody().front().getTerminator();
+  for (Operation *op : mathOps)
+    op->moveBefore(end);
+  Block *body = loop.getBody();
+  if (candidate.rare)
+    buildRareProduct();
+  for (CopyInOp copy : candidate.copies.copies)
+    copy.erase();
+  if (candidate.ahead)
+    candidate.ahead->op.erase();
+  b.setInsertionPointToStart(body);
+  Value iteration = iterationOf(loop.getInductionVar());
+  for (Loaded &group : loaded) {
+    if (group.isOfMath)
+      replaceTiles(group, iteration);
+    else
+      for (Value tile : group.tiles)
+        tile.getDefiningOp()->erase();
+  }
+  if (candidate.ahead)
+    takeOver(iteration);
+  if (storeTiles.ring)
+    handOver(iteration);
+  b.setInsertionPoint(body->getTerminator());
+  for (Loaded &group : loaded)
+    if (group.isOfMath)
+      RingReleaseOp::create(b, group.ring, iteration);
+  if (candidate.ahead)
+    RingReleaseOp::create(b, aheadTiles.ring, iteration);
+  loop->removeAttr(kStagesAttrName);
+}
+
+// Stores into stages in the place of the copies to global memory: the first
+// store waits until the stage is free, behind the last it is committed.
+void Specializer::handOver(Value iteration) {
+  Operation *first = candidate.stored.front().store;
+  Operation *last = candidate.stored.front().copy;
+  for (StoredTile &stored : candidate.stored) {
+    if (stored.store->isBeforeInBlock(first))
+      first = stored.store;
+    if (last->isBeforeInBlock(stored.copy))
+      last = stored.copy;
+  }
+  Operation *behind = last->getNextNode();
+  b.setInsertionPoint(first);
+  Value slot = RingAcquireOp::create(b, SlotType::get(b.getContext()),
+                                     storeTiles.ring, iteration);
+  Value stage = stageOf(storeTiles.ring, iteration);
+  for (auto [stored, buffers] :
+       llvm::zip_equal(candidate.stored, storeTiles.buffers)) {
+    Value tile = stored.copy.getTile(), staged = tileAt(buffers, stage);
+    stored.copy.erase();
+    replaceTile(tile, staged);
+  }
+  b.setInsertionPoint(behind);
+  RingCommitOp::create(b, slot);
+}
+
+LogicalResult Specializer::run() {
+  mathWarps = getKernelAttr(func).getWarps();
+  if (failed(splitBody()))
+    return failure();
+  groupCopies();
+  setRegisters();
+  b.setInsertionPoint(func.getBody().front().getTerminator());
+  createRings();
+  auto roles = RolesOp::create(b);
+  b.setInsertionPointToStart(&roles.getBody().emplaceBlock());
+  // The other roles are built first: from what the math role gives up.
+  if (candidate.ahead)
+    for (int64_t team = 0, n = candidate.ahead->op.getTeams(); team < n; ++team)
+      buildAhead(team);
+  buildLoad();
+  if (storeTiles.ring)
+    buildStore();
+  b.setInsertionPointToStart(&roles.getBody().front());
+  buildMath();
+  return success();
+}
