@@ -33,7 +33,13 @@ def heads(key_heads, value_heads, key, value):
 
 
 # Head geometry of the released models: key heads, value heads, K, V.
-REAL = {"qwen3_next": (16, 32, 128, 128), "qwen3_5": (16, 32, 128, 128), "olmo_hybrid": (30, 30, 96, 192)}
+REAL = {
+    "qwen3_next": (16, 32, 128, 128),
+    "qwen3_5": (16, 32, 128, 128),
+    "qwen3_5_moe": (16, 32, 128, 128),
+    "olmo_hybrid": (30, 30, 96, 192),
+    "kimi_linear": (32, 32, 128, 128),
+}
 
 
 def config(name, key_heads=1, value_heads=2, key=16, value=16, layers=4):
@@ -47,9 +53,23 @@ def config(name, key_heads=1, value_heads=2, key=16, value=16, layers=4):
         return hf.Qwen3NextConfig(**gated, **moe, layer_types=kinds)
     if name == "qwen3_5":
         return hf.Qwen3_5TextConfig(**gated, layer_types=kinds)
+    if name == "qwen3_5_moe":
+        return hf.Qwen3_5MoeTextConfig(**gated, **moe, layer_types=kinds)
+    if name == "kimi_linear":
+        return kimi_config(value_heads, value, kinds, moe)
     if name == "olmo_hybrid":
         return hf.OlmoHybridConfig(**{**gated, "linear_num_key_heads": value_heads}, layer_types=kinds)
     raise ValueError(name)
+
+
+def kimi_config(num_heads, size, kinds, moe):
+    import transformers as hf
+
+    attention = dict(kv_lora_rank=16, qk_nope_head_dim=16, qk_rope_head_dim=16, v_head_dim=16)
+    experts = dict(num_local_experts=4, num_experts_per_tok=4, moe_intermediate_size=32, n_group=1, topk_group=1)
+    own = {**{k: v for k, v in SIZES.items() if k != "head_dim"}, **attention, **experts}
+    own.update(num_key_value_heads=2, linear_num_heads=num_heads, linear_head_dim=size, linear_conv_kernel_dim=4)
+    return hf.KimiLinearConfig(**own, num_hidden_layers=len(kinds), layer_types=kinds)
 
 
 def causal_lm(name, device="cpu", dtype=None, seed=0, **sizes):
@@ -62,6 +82,11 @@ def causal_lm(name, device="cpu", dtype=None, seed=0, **sizes):
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.08)
     return model.to(device=device, dtype=dtype or torch.float32).eval()
+
+
+def linear_layer(model):
+    """The first layer of a model that patching replaces."""
+    return next(m for m in model.modules() if type(m).__name__.endswith(("GatedDeltaNet", "DeltaAttention")))
 
 
 @contextlib.contextmanager

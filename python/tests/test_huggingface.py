@@ -8,13 +8,12 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 import gdn  # noqa: E402
-from huggingface_models import causal_lm, logits, patched  # noqa: E402
+from huggingface_models import REAL, causal_lm, linear_layer, logits, patched  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("gdn_compile")
-MODELS = ("qwen3_next", "qwen3_5", "olmo_hybrid")
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=REAL)
 def named(request):
     return request.param, causal_lm(request.param)
 
@@ -48,7 +47,7 @@ def test_padding_on_the_left(named):
 def test_packed_documents(named):
     name, model = named
     starts = torch.tensor([0, 9, 42, 46], dtype=torch.int32)
-    layer = next(m for m in model.modules() if type(m).__name__.endswith("GatedDeltaNet"))
+    layer = linear_layer(model)
     x = torch.randn(1, 46, 64)
     with torch.no_grad():
         expected = torch.cat([layer(x[:, a:b]) for a, b in zip(starts, starts[1:])], dim=1)
@@ -68,7 +67,7 @@ def test_generates_the_same_tokens(named):
 def test_patching_names_what_it_does_not_know():
     with pytest.raises(ValueError, match="model type 'llama'"):
         gdn.patch_transformers("llama")
-    assert set(MODELS) <= set(gdn.patch_transformers())
+    assert set(REAL) <= set(gdn.patch_transformers())
     gdn.unpatch_transformers()
 
 

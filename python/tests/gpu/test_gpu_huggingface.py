@@ -17,7 +17,7 @@ pytest.importorskip("transformers")
 if COMPILE_ONLY:
     pytest.skip("models are compiled on the device", allow_module_level=True)
 
-from huggingface_models import REAL, causal_lm, logits, patched  # noqa: E402
+from huggingface_models import REAL, causal_lm, linear_layer, logits, patched  # noqa: E402
 
 # Of the logits' norm. What is compared is how much more the patched model differs from its float32 copy than
 # the plain one, which is 3.1e-2 to 4.5e-2 away from it on an H200; beyond this limit something is wrong.
@@ -67,7 +67,7 @@ def test_padding_on_the_left(models):
 
 def test_packed_documents(models):
     name, exact, _ = models
-    layer = next(m for m in exact.modules() if type(m).__name__.endswith("GatedDeltaNet"))
+    layer = linear_layer(exact)
     starts = [0, 70, 71, 200]
     x = torch.randn(1, starts[-1], 64, device="cuda")
     with torch.no_grad():
