@@ -11,7 +11,7 @@ DLPack, on the GPU or the CPU. Below them, `gdn.build` writes IR, `gdn.compile` 
 import sys as _sys
 
 from . import build, cache
-from .arrays import DeviceArray
+from .arrays import CopyWarning, DeviceArray
 from .compile import Compiled, CompileError, ToolNotFound
 from .core import recurrence
 from .driver import CudaError
@@ -44,6 +44,7 @@ def unpatch_transformers():
 __all__ = [
     "Compiled",
     "CompileError",
+    "CopyWarning",
     "CudaError",
     "DeviceArray",
     "Kernel",

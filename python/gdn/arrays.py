@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import warnings
 from typing import NamedTuple
 
 ITEM_SIZES = {"bf16": 2, "f16": 2, "f32": 4, "i32": 4, "i64": 8}
@@ -218,8 +219,8 @@ def _export(array):
 # --- arrays on the host ---
 
 
-def host_view(x, name):
-    """(pointer, dtype, shape, keep) of a contiguous array on the CPU."""
+def host_view(x, name, is_slice=False):
+    """(pointer, dtype, shape, keep) of an array on the CPU, contiguous unless it is known to be a slice."""
     if is_torch(x):
         if x.device.type != "cpu":
             raise TypeError(f"argument '{name}' is on device '{x.device}'; this kernel runs on the CPU")
@@ -232,7 +233,7 @@ def host_view(x, name):
     else:
         v = _dlpack_view(x, 0, None)
         dense, pointer, dtype, shape, keep = v.contiguous, v.pointer, v.dtype, v.shape, v.keep
-    if not dense:
+    if not dense and not is_slice:
         raise ValueError(f"argument '{name}' of shape {list(shape)} is not contiguous in row-major order")
     return pointer, dtype, shape, keep
 
@@ -255,30 +256,62 @@ def empty_like(x, shape, dtype):
     return DeviceArray(shape, dtype, device_of(x, "x", driver()), driver())
 
 
-def dense(x):
-    """x itself if it is contiguous and aligned, else a copy."""
+class CopyWarning(UserWarning):
+    """A large input is copied before it is used, because of how it lies in memory."""
+
+
+# Bytes from which a copy is worth a warning.
+_LARGE_COPY = 1 << 20
+
+
+def dense(x, name):
+    """x itself if it is contiguous and aligned, else a copy; CopyWarning for a large one."""
     if is_torch(x):
         x = x.detach()
-        if not x.is_contiguous():
-            return x.contiguous()
-        return x if x.data_ptr() % 16 == 0 or not x.numel() else x.clone()
-    if hasattr(x, "__array_interface__"):
-        import numpy
+        if x.is_contiguous() and (x.data_ptr() % 16 == 0 or not x.numel()):
+            return x
+        size = x.numel() * x.element_size()
+    elif hasattr(x, "__array_interface__"):
+        if x.flags.c_contiguous:
+            return x
+        size = x.nbytes
+    else:
+        return x
+    if size > _LARGE_COPY:
+        warnings.warn(
+            f"{name} of shape {list(x.shape)} is no slice of token rows that a kernel reads where it lies, so its "
+            f"{size} bytes are copied (see gdn.recurrence for what is not)",
+            CopyWarning,
+            stacklevel=2,
+        )
+    if is_torch(x):
+        return x.clone(memory_format=sys.modules["torch"].contiguous_format)
+    import numpy
 
-        return numpy.ascontiguousarray(x)
-    return x
+    return numpy.ascontiguousarray(x)
+
+
+def _layout(x):
+    """(strides in elements, bytes of one, address) of an array that may be a slice, or None."""
+    if is_torch(x):
+        known = not x.is_contiguous() and (x.is_cuda or x.device.type == "cpu")
+        return (x.stride(), x.element_size(), x.data_ptr()) if known else None
+    if not hasattr(x, "__array_interface__") or x.flags.c_contiguous or any(s % x.itemsize for s in x.strides):
+        return None
+    return tuple(s // x.itemsize for s in x.strides), x.itemsize, x.__array_interface__["data"][0]
 
 
 def row_of(x):
-    """Channels from one token to the next of a [B, T, ...] torch tensor that a kernel takes as it lies.
+    """Elements from one token to the next of a [B, T, ...] array that a kernel takes as it lies.
 
-    None for any other array, which `dense` makes contiguous, and for one that is. Such a tensor is a slice
+    None for any other array, which `dense` makes contiguous, and for one that is. Such an array is a slice
     of wider rows: what belongs to a token is contiguous, tokens follow at one distance (over the sequences
-    too), which is a multiple of the last size, and all is 16-byte aligned.
+    too), which is a multiple of the last size where there are heads of it, and all is 16-byte aligned.
     """
-    if not on_torch_cuda(x) or x.is_contiguous():
+    layout = _layout(x)
+    if layout is None or 0 in x.shape:
         return None
-    shape, strides = x.shape, x.stride()
+    shape, (strides, item, address) = x.shape, layout
     width = 1
     for size, stride in zip(reversed(shape[2:]), reversed(strides[2:])):
         if size != 1 and stride != width:
@@ -288,7 +321,7 @@ def row_of(x):
     if shape[0] > 1 and strides[0] != shape[1] * row and shape[1] > 1:
         return None
     multiple = shape[3] if len(shape) == 4 else 1
-    fits = row >= width and row % multiple == 0 and row * x.element_size() % 16 == 0 and x.data_ptr() % 16 == 0
+    fits = row >= width and row % multiple == 0 and row * item % 16 == 0 and address % 16 == 0
     return row if fits else None
 
 

@@ -48,7 +48,7 @@ def run(key, write_ir, names, values, shapes=None):
     """Runs the kernel of a key on arrays of one device; `shapes` as declared, where they are not the arrays'."""
     first = values[0]
     if arrays.on_cpu(first):
-        kernel(key, write_ir, names, None)(*values)
+        kernel(key, write_ir, names, None)(*values, shapes=shapes)
         return
     device = device_of(first)
     compiled = kernel(key, write_ir, names, target_of(device))
@@ -134,15 +134,20 @@ def make_rule(call, in_place, state_dtype):
         tokens=tokens if not packed and 0 < tokens <= rule.STEP_TOKENS else None,
         schedule=_schedule(call, sequences, in_cpu, state_dtype or _dtype(call.initial_state)),
         out_dtype=call.out_dtype,
-        rows=tuple(arrays.row_of(x) for x in (call.q, call.k, call.v)),
+        rows=tuple(None if x is None or len(x.shape) < 3 else arrays.row_of(x) for x in per_token(call)),
     )
+
+
+def per_token(call):
+    """The operands rule.PER_TOKEN."""
+    return call.q, call.k, call.v, call.gate, call.beta, call.erase, call.write
 
 
 def shapes_in_memory(key, call_shapes):
     """Shapes of the arguments as the kernel of a rule declares them: slices with the heads around them."""
-    heads = dict(zip("qkv", key.heads_in_memory()))
+    tails = key.in_memory()
     return [
-        (*shape[:2], heads[name], shape[3]) if name in heads else tuple(shape)
+        (*shape[:2], *tails[name]) if name in tails else tuple(shape)
         for name, shape in zip(key.arguments(), call_shapes)
     ]
 
@@ -170,8 +175,8 @@ def run_recurrence(*arguments):
     values = dict(zip(Call._fields, call), o=out, state=final_state)
     values["offsets"], values["slots"], values["initial"] = call.cu_seqlens, call.state_indices, call.initial_state
     names = tuple(key.arguments())
-    as_they_lie = ["o", "state", "checkpoints", *(name for name, row in zip("qkv", key.rows) if row)]
-    values = [values[n] if n in as_they_lie else arrays.dense(values[n]) for n in names]
+    as_they_lie = {"o", "state", "checkpoints", *key.in_memory()}
+    values = [values[n] if n in as_they_lie else arrays.dense(values[n], n) for n in names]
     shapes = shapes_in_memory(key, [x.shape for x in values]) if any(key.rows) else None
     run(key, rule.ir, names, values, shapes)
 
@@ -197,7 +202,7 @@ def run_linear_attn(q, k, v, cu_seqlens, initial_state, initial_sums, out, final
     )
     values = {"q": q, "k": k, "v": v, "offsets": cu_seqlens, "initial": initial_state, "sums": initial_sums}
     names = tuple(key.arguments())
-    inputs = [arrays.dense(values[name]) for name in names[:-3]]
+    inputs = [arrays.dense(values[name], name) for name in names[:-3]]
     run(key, rule.normalized_ir, names, [*inputs, out, final_state, final_sums])
 
 

@@ -103,9 +103,12 @@ def recurrence(
         ValueError, TypeError: shapes, types, devices or options that do not fit, before any launch.
         RuntimeError: gradients are needed (there is no backward pass yet).
 
-    The inputs are used where they lie if they are contiguous and 16-byte aligned; any other is copied
-    (`contiguous()`) first. Destinations must be contiguous. Inside `torch.autocast` q, k and v are cast
-    to its type.
+    Inputs are used where they lie if they are contiguous and 16-byte aligned. So are q, k, v, gate, beta,
+    erase and write that are slices of wider rows: what belongs to a token contiguous, tokens (and the
+    sequences behind them) at one distance, which is a multiple of the last size if there are heads of it,
+    and of 16 bytes. Any other input is copied first, with a `gdn.CopyWarning` if it takes more than
+    1 MiB; `warnings.simplefilter("error", gdn.CopyWarning)` refuses such calls. Destinations must be
+    contiguous. Inside `torch.autocast` q, k and v are cast to its type.
     """
     if state_indices is not None and final_state is None:
         final_state = initial_state

@@ -36,7 +36,7 @@ def _descriptor(pointer, shape):
 
 
 class HostKernel:
-    """The function `name` of module text, callable on contiguous arrays; destinations are written in place."""
+    """The function `name` of module text, callable on arrays; destinations are written in place."""
 
     def __init__(self, ir, arguments, name="forward"):
         self.name, self.arguments = name, tuple(arguments)
@@ -44,9 +44,14 @@ class HostKernel:
         prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(self.arguments))
         self._function = prototype(self._object.function(f"_mlir_ciface_{name}"))
 
-    def __call__(self, *arrays):
+    def __call__(self, *arrays, shapes=None):
+        """`shapes` are those that the function declares, where arrays are slices; all others are contiguous."""
         if len(arrays) != len(self.arguments):
             raise TypeError(f"{self.name} takes {', '.join(self.arguments)}, but got {len(arrays)} arrays")
-        views = [host_view(array, name) for name, array in zip(self.arguments, arrays)]
-        descriptors = [_descriptor(pointer, shape) for pointer, _, shape, _ in views]
+        declared = [tuple(array.shape) for array in arrays] if shapes is None else shapes
+        views = [
+            host_view(array, name, tuple(array.shape) != shape)
+            for name, array, shape in zip(self.arguments, arrays, declared)
+        ]
+        descriptors = [_descriptor(pointer, shape) for (pointer, *_), shape in zip(views, declared)]
         self._function(*(ctypes.addressof(descriptor) for descriptor in descriptors))

@@ -35,7 +35,7 @@ class _Entry:
         kernel = backend.kernel(rule, backend.rule.ir, names, backend.target_of(index))
         shapes = backend.shapes_in_memory(rule, [call[i].shape for i in self.sources])
         self.launcher = fast.Launcher(kernel, index, shapes)
-        self.slices = {Call._fields.index(name) for name, row in zip("qkv", rule.rows) if row}
+        self.slices = {Call._fields.index(name) for name in rule.in_memory()}
         self.o_shape, self.o_dtype = tuple(call.out.shape), call.out.dtype
         self.state_shape = None if state is None else tuple(state.shape)
         self.checkpoint_shape = None if call.checkpoints is None else tuple(call.checkpoints.shape)
@@ -121,7 +121,7 @@ def run(entry, fields):
                     f"{Call._fields[i]} of shape {list(x.shape)} must be contiguous and 16-byte aligned, because it "
                     "is written to"
                 )
-            x = arrays.dense(x)
+            x = arrays.dense(x, Call._fields[i])
             copies = (copies, x)  # kept until the launch
             pointer = x.data_ptr()
         pointers.append(pointer)

@@ -102,7 +102,7 @@ def _write(key):
 
 def _run(key, names, inputs, destinations, row=None):
     """`row`: the first input is a slice of rows of so many channels."""
-    values = [x if row and not i else arrays.dense(x) for i, x in enumerate(inputs)] + list(destinations)
+    values = [x if row and not i else arrays.dense(x, names[i]) for i, x in enumerate(inputs)] + list(destinations)
     shapes = [tuple(x.shape) for x in values]
     if row:
         shapes[0] = (*shapes[0][:-1], row)
@@ -130,7 +130,7 @@ def _need_same_place(q, **others):
 
 
 def run_l2norm(x, eps, out):
-    _run(L2Norm(x.shape[-1], arrays.dtype_name(x), eps), ("x", "y"), [_rows(arrays.dense(x))], [_rows(out)])
+    _run(L2Norm(x.shape[-1], arrays.dtype_name(x), eps), ("x", "y"), [_rows(arrays.dense(x, "x"))], [_rows(out)])
 
 
 def l2norm(x, eps=1e-6, *, out=None):
@@ -180,7 +180,7 @@ def gate(a, A_log, dt_bias=None, lower_bound=None, *, out=None):
 
 def run_gated_rms_norm(x, z, weight, eps, activation, out):
     key = GatedNorm(x.shape[-1], arrays.dtype_name(x), arrays.dtype_name(weight), eps, activation)
-    _run(key, ("x", "z", "w", "y"), [_rows(arrays.dense(x)), _rows(arrays.dense(z)), weight], [_rows(out)])
+    _run(key, ("x", "z", "w", "y"), [_rows(arrays.dense(x, "x")), _rows(arrays.dense(z, "z")), weight], [_rows(out)])
 
 
 def gated_rms_norm(x, z, weight, eps=1e-6, activation="silu", *, out=None):

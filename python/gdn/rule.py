@@ -16,6 +16,8 @@ from . import build
 # Tokens up to which the state is walked token by token. gdn-select-schedule has the same number.
 STEP_TOKENS = 8
 
+PER_TOKEN = ("q", "k", "v", "gate", "beta", "erase", "write")
+
 
 class Rule(NamedTuple):
     """One kernel. An operand that is absent has the element type None."""
@@ -48,14 +50,22 @@ class Rule(NamedTuple):
     schedule: str | None = None
     out_dtype: str | None = None  # of o
     eps: float = 1e-6
-    # Channels from one token to the next of q, k and v in memory, None where they are contiguous: a
-    # multiple of K or V. Such an operand is declared with more heads, of which the first are used.
-    rows: tuple = (None, None, None)
+    # Elements from one token to the next of the PER_TOKEN operands in memory, None where they are contiguous or
+    # absent: a multiple of the last size. Such an operand is declared with more heads, of which the first are used.
+    rows: tuple = (None,) * 7
 
-    def heads_in_memory(self):
-        """Head counts of q, k and v as they lie in memory."""
-        logical = ((self.key_heads, self.K), (self.key_heads, self.K), (self.value_heads, self.V))
-        return [heads if row is None else row // size for row, (heads, size) in zip(self.rows, logical)]
+    def per_token(self):
+        """Heads and sizes behind B and T of the operands that have one entry per token."""
+        keys, values = (self.key_heads, self.K), (self.value_heads, self.V)
+        gate = (self.value_heads, *((self.K,) if self.gate == "channel" else ()))
+        tails = (keys, keys, values, gate, (self.value_heads,), (self.value_heads, self.K), values)
+        return dict(zip(PER_TOKEN, tails))
+
+    def in_memory(self):
+        """The same as they lie in memory, of those that are slices of more."""
+        tails = self.per_token().items()
+        rows = zip(tails, self.rows)
+        return {name: (row // (tail[1:] or (1,))[0], *tail[1:]) for (name, tail), row in rows if row is not None}
 
     def arguments(self):
         """Names of the arguments of the compiled function, in order."""
@@ -88,9 +98,10 @@ class _Writer:
     def shape(self, heads, *tail):
         return (self.B, self.T, heads, *tail)
 
-    def accepted(self, name, shape, dtype):
+    def accepted(self, name, dtype):
         """The operand in an element type that gdn.recurrence takes: float32 or that of q."""
-        return name if dtype == self.rule.dtype else self.f.as_float(name, shape, dtype)
+        part = self.parts[name]
+        return part if dtype == self.rule.dtype else self.f.as_float(part, self.shapes[name], dtype)
 
     # --- arguments ---
 
@@ -127,11 +138,9 @@ class _Writer:
         shapes["initial"] = self.state_shape
         self.shapes = shapes
         inputs = [name for name in r.arguments() if name not in ("o", "state", "checkpoints")]
-        in_memory = dict(zip("qkv", r.heads_in_memory()))
+        in_memory = r.in_memory()
         for name in inputs:
-            shape = shapes[name]
-            if name in in_memory:
-                shape = (*shape[:2], in_memory[name], shape[3])
+            shape = (*shapes[name][:2], *in_memory[name]) if name in in_memory else shapes[name]
             f.argument(name, shape, dtypes.get(name, r.dtype))
         for name, shape, dtype in before:
             f.argument(name, shape, dtype)
@@ -140,10 +149,9 @@ class _Writer:
             f.destination("state", self.state_shape, r.state_dtype)
         if r.every:
             f.destination("checkpoints", (self.B, None, *self.state_shape[1:]), r.checkpoint_dtype)
-        self.parts = {
-            name: name if heads == shapes[name][2] else f.first_part(name, shapes[name], r.dtype)
-            for name, heads in in_memory.items()
-        }
+        self.parts = {name: name for name in inputs}
+        for name in in_memory:
+            self.parts[name] = f.first_part(name, shapes[name], dtypes.get(name, r.dtype))
 
     # --- operands of the recurrence ---
 
@@ -161,12 +169,12 @@ class _Writer:
         if r.gate is None:
             return None
         if r.gate_form == "log":
-            return self.accepted("gate", self.gate_shape, r.gate_dtype)
+            return self.accepted("gate", r.gate_dtype)
         if r.gate_form == "constant":
             shape = self.shape(r.value_heads)
             return self.f.elementwise("log_gate", [("gate", ["d2"])], shape, "f32", [], like="v")
         if r.gate_form == "linear":
-            return self.f.elementwise("log_gate", ["gate"], self.gate_shape, "f32", _LOG)
+            return self.f.elementwise("log_gate", [self.parts["gate"]], self.gate_shape, "f32", _LOG)
         bias = "dt_bias" if r.bias_dtype else None
         if r.rate_dtype:
             rate = f.as_float("A_log", self.shapes["A_log"], r.rate_dtype)
@@ -180,7 +188,7 @@ class _Writer:
             bias = f.as_float(bias, self.shapes[bias], r.bias_dtype)
         empty = f.empty_like("log_gate_empty", "gate", self.gate_shape, "f32")
         bound = "" if r.lower_bound is None else f"lower_bound = {build.real(r.lower_bound)}"
-        groups = [("ins", ["gate", rate]), ("bias", [bias])]
+        groups = [("ins", [self.parts["gate"], rate]), ("bias", [bias])]
         f.op(["log_gate"], "gate", groups, [empty], [bound])
         return "log_gate"
 
@@ -190,14 +198,14 @@ class _Writer:
             return None
         shape = self.shapes["beta"]
         if r.beta == "value":
-            return self.accepted("beta", shape, r.beta_dtype)
+            return self.accepted("beta", r.beta_dtype)
         if r.beta == "one":
             empty = f.empty_like("beta_empty", "v", shape, "f32")
             f.line("%one = arith.constant 1.0 : f32")
             f.line(f"%beta = linalg.fill ins(%one : f32) outs(%{empty} : {f.types[empty]}) -> {f.types[empty]}")
             f.types["beta"] = f.types[empty]
             return "beta"
-        return self.f.elementwise("strength", ["beta"], shape, "f32", _SIGMOID[r.beta])
+        return self.f.elementwise("strength", [self.parts["beta"]], shape, "f32", _SIGMOID[r.beta])
 
     def recurrence(self, o):
         """The op itself, with `o` as destination; its results are y and final."""
@@ -206,7 +214,7 @@ class _Writer:
         groups += [("gate", [self.log_gate()]), ("beta", [self.write_strength()])]
         for name, dtype in (("erase", r.erase_dtype), ("write", r.write_dtype)):
             if dtype:
-                groups.append((name, [self.accepted(name, self.shapes[name], dtype)]))
+                groups.append((name, [self.accepted(name, dtype)]))
         for name, dtype in (("offsets", r.offsets), ("slots", r.slots)):
             if dtype:
                 groups.append((name, [name]))

@@ -54,11 +54,12 @@ def values_of(r, tokens, rng):
     tail = (K,) if r.gate == "channel" else ()
     x["gate"] = {
         "raw": rng.standard_normal((batch, tokens, HV, *tail)),
-        "linear": rng.random((batch, tokens, HV)),
+        "linear": 1 - 0.5 * rng.random((batch, tokens, HV, *tail)),
         "constant": -rng.random(HV),
-    }[r.gate_form]
+    }.get(r.gate_form)
     x["A_log"], x["dt_bias"] = rng.standard_normal(HV), rng.standard_normal((HV, *tail))
-    x["beta"] = rng.standard_normal((batch, tokens, HV))
+    x["beta"] = rng.standard_normal((batch, tokens, HV)) if r.beta != "value" else rng.random((batch, tokens, HV))
+    x["erase"], x["write"] = rng.random((batch, tokens, HV, K)), rng.random((batch, tokens, HV, V))
     x["offsets"] = np.array(STARTS)
     sequences = len(STARTS) - 1 if r.offsets else batch
     x["initial"] = rng.standard_normal((sequences, HV, *((V, K) if r.v_first else (K, V))))
@@ -72,10 +73,11 @@ def expected(r, x):
         gate = ref.gate(gate, rate, x["dt_bias"] if r.bias_dtype else None, r.lower_bound)
     elif r.gate_form == "linear":
         gate = np.log(gate)
-    else:
+    elif r.gate_form == "constant":
         gate = np.broadcast_to(gate, (*x["q"].shape[:2], HV))
     beta = {
         None: None,
+        "value": x["beta"],
         "one": np.ones((*x["q"].shape[:2], HV)),
         "sigmoid": ref.sigmoid(x["beta"]),
         "2sigmoid": 2 * ref.sigmoid(x["beta"]),
@@ -84,6 +86,8 @@ def expected(r, x):
     layout = "v_first" if r.v_first else "k_first"
     state = x["initial"] if r.initial else None
     options = {"offsets": x["offsets"].astype(int)} if r.offsets else {}
+    if r.erase_dtype:
+        options.update(erase=x["erase"], write=x["write"])
     return ref.recurrence(q, k, x["v"], gate, beta, state=state, scale=r.scale, state_layout=layout, **options)
 
 
@@ -113,13 +117,37 @@ def test_packed_steps_make_their_inputs(name, chunk):
 def test_slices_of_one_projection(norm, tokens):
     """q, k and v are the first heads of rows that hold more."""
     known = tokens if tokens <= rule.STEP_TOKENS else None
-    options = {**RULES["everything"], "qk_l2norm": norm, "rows": (4 * 32, 32, 5 * 16)}
+    options = {**RULES["everything"], "qk_l2norm": norm, "rows": (4 * 32, 32, 5 * 16, None, None, None, None)}
     run(rule.Rule(H, HV, 32, 16, "bf16", 0.3, tokens=known, **options), tokens)
 
 
-def as_in_memory(x, heads):
+SLICED_GATES = {
+    "everything": (RULES["everything"], (None, None, None, 8, 16, None, None)),
+    "linear gates": ({**RULES["linear gates"], "beta": "value", "beta_dtype": "f32"}, (None,) * 3 + (4, 4, None, None)),
+    "bounded gates": (RULES["bounded gates"], (None, None, None, 5 * 32, 4, None, None)),
+    "linear gates per channel": (
+        {"gate": "channel", "gate_form": "linear", "gate_dtype": "bf16", "initial": None},
+        (None, None, None, 3 * 32, None, None, None),
+    ),
+    "erase and write": (
+        {"erase_dtype": "bf16", "write_dtype": "f32", "initial": None},
+        (None, None, None, None, None, 3 * 32, 5 * 16),
+    ),
+}
+
+
+@pytest.mark.parametrize("tokens", [1, 4, 70])
+@pytest.mark.parametrize("name", SLICED_GATES)
+def test_slices_of_gates(name, tokens):
+    """Gates, write strengths, erase and write are the first heads of rows that hold more."""
+    known = tokens if tokens <= rule.STEP_TOKENS else None
+    options, rows = SLICED_GATES[name]
+    run(rule.Rule(H, HV, 32, 16, "bf16", 0.3, tokens=known, rows=rows, **options), tokens)
+
+
+def as_in_memory(x, tail):
     """x with NaN in the heads that are not used."""
-    padded = np.full((*x.shape[:2], heads, x.shape[3]), np.nan)
+    padded = np.full((*x.shape[:2], *tail), np.nan)
     padded[:, :, : x.shape[2]] = x
     return padded
 
@@ -132,6 +160,8 @@ def run(r, tokens):
         "A_log": r.rate_dtype,
         "dt_bias": r.bias_dtype,
         "beta": r.beta_dtype,
+        "erase": r.erase_dtype,
+        "write": r.write_dtype,
         "offsets": "i32",
         "initial": r.initial,
         "o": dtype,
@@ -142,8 +172,8 @@ def run(r, tokens):
     for n in stored:
         x[n] = read(stored[n], dtypes.get(n, dtype))
     want, want_state = expected(r, x)
-    for n, heads in zip("qkv", r.heads_in_memory()):
-        stored[n] = store(as_in_memory(x[n], heads), dtype)
+    for n, tail in r.in_memory().items():
+        stored[n] = store(as_in_memory(x[n], tail), dtypes.get(n, dtype))
     host_library(rule.ir(r), "tile")("forward", list(stored.values()))
     ref.check("o", read(stored["o"], dtype), want, "o", dtype)
     ref.check("state", stored["state"], want_state, "state", dtype, tokens=False)

@@ -298,7 +298,7 @@ def test_no_initial_state_is_zeros_and_no_final_state_is_none():
     assert np.array_equal(o, with_zeros)
 
 
-def test_views_are_copied():
+def test_views():
     x = Inputs(37)
     g, beta = -x.uniform(HV), x.uniform(HV)
     wide = np.concatenate([x.q, x.k, x.v[..., :K] if V >= K else np.zeros_like(x.q)], axis=2)

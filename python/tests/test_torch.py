@@ -4,8 +4,10 @@
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gdn
@@ -211,14 +213,31 @@ def test_operators_exist_after_import_in_either_order():
         assert "gdn.recurrence" in done.stdout, done.stderr
 
 
-def test_rows_of_slices(monkeypatch):
-    """What a kernel takes as it lies, by the distance of tokens in channels; all else is copied."""
-    monkeypatch.setattr(arrays, "on_torch_cuda", lambda x: True)
+def test_large_copies_are_told():
+    """No copy is hidden: one above 1 MiB warns, so a filter of warnings refuses it."""
+    heads_first = torch.randn(1, 4, 1100, 64).transpose(1, 2)
+    v, beta = torch.randn(1, 1100, 4, 64), torch.rand(1, 1100, 4)
+    with pytest.warns(gdn.CopyWarning, match=r"q of shape \[1, 1100, 4, 64\] .* 1126400 bytes"):
+        gdn.chunk_delta_rule(heads_first, v, v, beta)
+    wide = torch.randn(1, 1100, 12, 64)
+    gates = torch.rand(1, 1100, 8, 64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", gdn.CopyWarning)
+        gdn.chunk_kda(wide[:, :, :4], wide[:, :, 4:8], wide[:, :, 8:], -gates[:, :, 4:], beta)
+        with pytest.raises(gdn.CopyWarning):
+            gdn.chunk_delta_rule(v, v, heads_first, beta)
+
+
+def test_rows_of_slices():
+    """What a kernel takes as it lies, by the distance of tokens in elements; all else is copied."""
     wide = torch.zeros(2, 5, 1024, dtype=torch.bfloat16)
     q, v = wide[..., :256].unflatten(-1, (4, 64)), wide[..., 512:].unflatten(-1, (2, 256))
     assert arrays.row_of(q) == 1024 and arrays.row_of(v) == 1024 and arrays.row_of(wide[..., :96]) == 1024
     assert arrays.row_of(q[:, :1]) == 5 * 1024, "one token of each sequence: their distance counts"
     assert arrays.row_of(q[:1, 1:3]) == 1024
+    assert arrays.row_of(torch.zeros(2, 5, 32)[..., 8:16]) == 32, "gates of heads"
+    assert arrays.row_of(np.zeros((2, 5, 8, 64), np.float32)[:, :, 4:]) == 512
+    assert arrays.row_of(np.zeros((2, 5, 8, 64), np.float32)[:, :, ::-1]) is None
     for copied in (
         q.contiguous(),  # nothing to do
         q[:, 1:3],  # sequences do not follow one another

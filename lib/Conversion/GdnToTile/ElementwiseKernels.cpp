@@ -23,9 +23,10 @@ namespace {
 /// Where an operand's elements lie in the rows and columns of the output.
 enum class Extent { Block, Row, Column };
 
+/// Of identity layout, or the first columns of one, per token.
 bool isFloatMemref(Value value) {
   auto type = dyn_cast<MemRefType>(value.getType());
-  if (!type || !type.getLayout().isIdentity() || type.getMemorySpace())
+  if (!type || type.getMemorySpace() || !getWhole(value))
     return false;
   Type element = type.getElementType();
   return element.isF32() || element.isF16() || element.isBF16();
@@ -60,6 +61,10 @@ Value flattenAll(ImplicitLocOpBuilder &b, Value value) {
   SmallVector<ReassociationIndices> groups = {
       llvm::to_vector(llvm::seq<int64_t>(0, rank))};
   return memref::CollapseShapeOp::create(b, value, groups);
+}
+
+bool isSlice(Value value) {
+  return !cast<MemRefType>(value.getType()).getLayout().isIdentity();
 }
 
 /// Canonicalization keeps the constants of a body in front of the op.
@@ -123,44 +128,63 @@ Value mlir::gdn::applyBody(KernelBuilder &k, linalg::LinalgOp op,
   return get(op.getBlock()->getTerminator()->getOperand(0));
 }
 
-void mlir::gdn::buildElementwiseKernel(linalg::LinalgOp op) {
-  if (!isElementwiseOnFloats(op))
-    return;
+/// The extents of all operands; empty for an op that has no kernel.
+static SmallVector<Extent> getExtents(linalg::LinalgOp op) {
   int64_t rank = op.getNumLoops();
-  Value out = op.getDpsInits()[0];
-  if (!hasRows(out) || rank == 0)
-    return;
+  if (!isElementwiseOnFloats(op) || !hasRows(op.getDpsInits()[0]) || rank == 0)
+    return {};
   SmallVector<Extent> extents;
   for (OpOperand &operand : op->getOpOperands()) {
     AffineMap map = op.getMatchingIndexingMap(&operand);
     std::optional<Extent> extent = getExtent(map, rank);
-    if (!extent)
-      return;
+    if (!extent || (isSlice(operand.get()) && *extent != Extent::Block))
+      return {};
     extents.push_back(*extent);
   }
   if (extents.back() != Extent::Block)
+    return {};
+  return extents;
+}
+
+// Rows of the first heads of a slice have others between them: there a block
+// takes rows of one head.
+void mlir::gdn::buildElementwiseKernel(linalg::LinalgOp op) {
+  SmallVector<Extent> extents = getExtents(op);
+  if (extents.empty())
     return;
+  Value out = op.getDpsInits()[0];
+  auto type = cast<MemRefType>(out.getType());
+  bool perHead =
+      type.getRank() == 4 && llvm::any_of(op->getOperands(), isSlice);
+  if (perHead && !llvm::all_equal(extents))
+    return;
+  int64_t keep = perHead ? 2 : 1, heads = perHead ? type.getDimSize(2) : 1;
 
   ImplicitLocOpBuilder host(op.getLoc(), op);
-  int64_t size = cast<MemRefType>(out.getType()).getShape().back();
-  RowShape rowShape(size, cast<MemRefType>(out.getType()).getElementType());
+  int64_t size = type.getShape().back();
+  RowShape rowShape(size, type.getElementType());
   Shape2 shape{rowShape.rows, rowShape.cols};
   SmallVector<Value> flat;
   for (auto [operand, extent] : llvm::zip_equal(op->getOperands(), extents))
-    flat.push_back(extent == Extent::Block ? flattenRows(host, operand, 1)
-                                           : flattenAll(host, operand));
+    flat.push_back(extent == Extent::Block
+                       ? flattenRows(host, getWhole(operand), keep)
+                       : flattenAll(host, operand));
   Value count = memref::DimOp::create(host, flat.back(), 0);
   KernelBuilder k(op, "map", rowShape.getKernelAttr(op->getContext()));
   SmallVector<Value> arguments;
   for (Value operand : flat)
     arguments.push_back(k.argument(operand));
   Value countArg = k.argument(count);
-  Value row = k.mul(k.blockId(), k.index(rowShape.rows));
+  Value head = k.rem(k.blockId(), k.index(heads));
+  Value row = k.mul(k.div(k.blockId(), k.index(heads)), k.index(rowShape.rows));
   Value left = k.sub(countArg, row), columns = k.index(size);
+  SmallVector<Value> first = {row, k.index(0)};
+  if (perHead)
+    first.insert(first.begin() + 1, head);
   auto access = [&](Value memref, Extent extent) -> Access {
     switch (extent) {
     case Extent::Block:
-      return {memref, {row, k.index(0)}, {0, 1}, {left, columns}};
+      return {memref, first, {0, keep}, {left, columns}};
     case Extent::Row:
       return {memref, {k.index(0)}, {0}, {columns}};
     case Extent::Column:
@@ -181,6 +205,6 @@ void mlir::gdn::buildElementwiseKernel(linalg::LinalgOp op) {
   Type like = VectorType::get({shape.rows, shape.cols}, k.getF32Type());
   k.store(applyBody(k, op, values, like),
           access(arguments.back(), Extent::Block));
-  k.launch(rowGrid(host, flat.back(), rowShape.rows, 1));
+  k.launch(rowGrid(host, flat.back(), rowShape.rows, heads));
   op.erase();
 }

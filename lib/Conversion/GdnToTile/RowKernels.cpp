@@ -250,7 +250,7 @@ Value mlir::gdn::emitLogGate(KernelBuilder &k, Value x, Value logRate,
 // One block takes rows (batch, time) of one head, or of all heads at once if
 // the gate has one value per head: then the heads are the columns.
 LogicalResult mlir::gdn::buildGateKernel(GateOp op) {
-  if (failed(verifyRowsForm(op)) ||
+  if (failed(verifyRowsForm(op, op.getA())) ||
       failed(verifyRowSize(op, lastDim(op.getA()))))
     return failure();
   ImplicitLocOpBuilder host(op.getLoc(), op);
@@ -260,7 +260,7 @@ LogicalResult mlir::gdn::buildGateKernel(GateOp op) {
   int64_t heads =
       perChannel ? cast<MemRefType>(op.getA().getType()).getDimSize(2) : 1;
   RowShape shape(size, host.getF32Type());
-  Value in = flattenRows(host, op.getA(), keep);
+  Value in = flattenRows(host, getWhole(op.getA()), keep);
   Value out = flattenRows(host, op.getOut(), keep);
   Value count = memref::DimOp::create(host, in, 0);
   KernelBuilder k(op, "gate", shape.getKernelAttr(op.getContext()));

@@ -63,7 +63,8 @@ L2NormOp findConvNorm(ShortConvOp op);
 /// True for a memref of floats, of identity layout, whose rows fit a block.
 bool hasRows(Value value);
 
-/// True for a linalg op whose body is elementwise arithmetic on floats.
+/// True for a linalg op whose body is elementwise arithmetic on floats; its
+/// operands are whole, or the first heads or channels of something that is.
 bool isElementwiseOnFloats(linalg::LinalgOp op);
 
 /// The body of such an op on scalars or fragments, one per block argument; null

@@ -240,15 +240,38 @@ def test_d17_views(tokens):
     assert all(torch.equal(a, b) for a, b in zip(got, want))
     whole, slices = (
         allocations(lambda x=x: gdn.chunk_gated_delta_rule(*x, output_final_state=True))
-        for x in (x.five, (q, k, v, *x.five[3:]))
+        for x in (x.five, (q, k, v, g, beta))
     )
     assert slices == whole, "slices of one projection are copied"
     heads_first = x.q.transpose(1, 2).contiguous().transpose(1, 2)
-    got = gdn.chunk_gated_delta_rule(heads_first, k, v, g, beta, output_final_state=True)
-    assert all(torch.equal(a, b) for a, b in zip(got, want))
+    call = lambda: gdn.chunk_gated_delta_rule(heads_first, k, v, g, beta, output_final_state=True)  # noqa: E731
+    assert all(torch.equal(a, b) for a, b in zip(call(), want))
+    assert allocations(call) == whole + (tokens > 1), "heads in front of tokens are copied, but not those of one token"
     shifted = torch.empty(x.q.numel() + 1, device=DEVICE, dtype=x.dtype)[1:].view_as(x.q).copy_(x.q)
     got = gdn.chunk_gated_delta_rule(shifted, k, v, g, beta, output_final_state=True)
     assert all(torch.equal(a, b) for a, b in zip(got, want))
+
+
+@pytest.mark.parametrize("tokens", [4, 130])
+@pytest.mark.parametrize("raw", [False, True])
+def test_d17_slices_of_gates(tokens, raw):
+    """Gates per channel, erase and write, and what the kernel makes gates of."""
+    x = Inputs(tokens)
+    wide = torch.cat([x.normal(HV, K), x.uniform(HV, K), x.uniform(HV, K)], dim=2).to(x.dtype)
+    g, erase, beta = wide[:, :, HV : 2 * HV], wide[:, :, 2 * HV :], x.uniform(2 * HV)[..., HV:]
+    write = x.uniform(2 * HV, V)[:, :, HV:]
+    A_log = torch.zeros(HV, device=DEVICE)
+    if raw:
+        options = {"use_gate_in_kernel": True, "A_log": A_log, "use_beta_sigmoid_in_kernel": True}
+        call = lambda g, beta: gdn.chunk_kda(x.q, x.k, x.v, g, beta, **options)[0]  # noqa: E731
+        inputs = g, beta
+    else:
+        call = lambda g, e, w: gdn.chunk_gdn2(x.q, x.k, x.v, g, e, w)[0]  # noqa: E731
+        inputs = wide.neg()[:, :, HV : 2 * HV], erase, write
+    whole = [y.contiguous() for y in inputs]
+    assert not any(y.is_contiguous() for y in inputs)
+    assert torch.equal(call(*inputs), call(*whole))
+    assert allocations(lambda: call(*inputs)) == allocations(lambda: call(*whole))
 
 
 def test_d19_destinations():

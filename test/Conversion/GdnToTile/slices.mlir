@@ -61,6 +61,42 @@ func.func @conv(%xs: memref<?x2x24xf32>, %w: memref<8x4xf32>, %y: memref<?x2x8xf
 
 // -----
 
+// So do gates, and arithmetic on the first channels of rows.
+
+// CHECK-LABEL: func @gates_map(
+// CHECK-SAME: %[[B:arg[0-9]+]]: memref<16x6xbf16>, %[[Y:arg[0-9]+]]: memref<16x4xf32>
+// CHECK: gdn_tile.load %[[B]][%{{.+}}, %c0] dims [0, 1] valid(%{{.+}}, %c4) : memref<16x6xbf16>
+// CHECK-LABEL: func @gates_map_0(
+// CHECK-SAME: %[[C:arg[0-9]+]]: memref<16x6x16xf32>, %[[Z:arg[0-9]+]]: memref<16x4x16xf32>
+// CHECK: gdn_tile.load %[[C]][%[[ROW:.+]], %[[HEAD:.+]], %c0] dims [0, 2]
+// CHECK: gdn_tile.store %{{.+}}, %[[Z]][%[[ROW]], %[[HEAD]], %c0] dims [0, 2]
+// CHECK-LABEL: func @gates_gate(
+// CHECK-SAME: %[[A:arg[0-9]+]]: memref<16x6xbf16>, %{{arg[0-9]+}}: memref<4xf32>, %[[G:arg[0-9]+]]: memref<16x4xf32>
+// CHECK: gdn_tile.load %[[A]][%{{.+}}, %c0] dims [0, 1] valid(%{{.+}}, %c4) : memref<16x6xbf16>
+#head = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+#channel = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
+func.func @gates(%as: memref<2x8x6xbf16>, %rate: memref<4xf32>, %cs: memref<2x8x6x16xf32>, %g: memref<2x8x4xf32>,
+                 %y: memref<2x8x4xf32>, %z: memref<2x8x4x16xf32>) {
+  %a = memref.subview %as[0, 0, 0] [2, 8, 4] [1, 1, 1] : memref<2x8x6xbf16> to memref<2x8x4xbf16, strided<[48, 6, 1]>>
+  %c = memref.subview %cs[0, 0, 0, 0] [2, 8, 4, 16] [1, 1, 1, 1] : memref<2x8x6x16xf32> to memref<2x8x4x16xf32, strided<[768, 96, 16, 1]>>
+  gdn.gate ins(%a, %rate : memref<2x8x4xbf16, strided<[48, 6, 1]>>, memref<4xf32>) outs(%g : memref<2x8x4xf32>)
+  linalg.generic {indexing_maps = [#head, #head], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%a : memref<2x8x4xbf16, strided<[48, 6, 1]>>) outs(%y : memref<2x8x4xf32>) {
+  ^bb0(%e: bf16, %old: f32):
+    %0 = arith.extf %e : bf16 to f32
+    linalg.yield %0 : f32
+  }
+  linalg.generic {indexing_maps = [#channel, #channel], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%c : memref<2x8x4x16xf32, strided<[768, 96, 16, 1]>>) outs(%z : memref<2x8x4x16xf32>) {
+  ^bb0(%e: f32, %old: f32):
+    %0 = arith.mulf %e, %e : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
 // Other strides have no tile form: a slice of the tokens, and a destination.
 
 func.func @tokens(%xs: memref<2x8x2x16xbf16>, %y: memref<2x4x2x16xbf16>) {
