@@ -134,13 +134,53 @@ def test_packed_documents_do_not_see_each_other(mixer):
             assert not cache.recurrent[n].any()
 
 
-def test_padding_on_the_left(mixer):
-    x, pad = torch.randn(2, 33, HIDDEN), 9
-    mask = torch.ones(2, 33)
-    mask[1, :pad] = 0
-    y = mixer(x, attention_mask=mask)
-    close(y[:1], expect(mixer, x[:1])[0])
-    close(y[1:, pad:], expect(mixer, x[1:, pad:])[0])
+def same_states(mine, other):
+    for x, y in zip((*mine.conv, mine.recurrent), (*other.conv, other.recurrent)):
+        assert torch.allclose(x, y, atol=2e-5)
+
+
+PADDING = {"left": [range(9)], "right": [range(29, 33)], "hole": [range(5), range(17, 20)], "all": [range(33)]}
+
+
+@pytest.mark.parametrize("kind", PADDING)
+def test_d23_padding(mixer, kind):
+    """Wherever padding stands, whatever is there: the rest and the states are as without it."""
+    x, mask = torch.randn(3, 33, HIDDEN), torch.ones(3, 33, dtype=torch.long)
+    for place in PADDING[kind]:
+        mask[1, list(place)] = 0
+    valid = mask[1].bool()
+    padded, plain, alone = mixer.new_cache(3), mixer.new_cache(3), mixer.new_cache(1)
+    start = torch.randn(3, 6, HIDDEN)
+    for cache, rows in ((padded, start), (plain, start), (alone, start[1:2])):
+        mixer(rows, cache)
+    want = mixer(x, plain)
+    if valid.any():
+        want[1:2, valid] = mixer(x[1:2, valid], alone)
+    want[1, ~valid] = 0
+    for mine, row in zip((*plain.conv, plain.recurrent), (*alone.conv, alone.recurrent)):
+        mine[1] = row[0]
+    x[1, ~valid] = 1e4
+    y = mixer(x, padded, attention_mask=mask)
+    assert torch.allclose(y, want, atol=2e-5) and not y[1, ~valid].any()
+    same_states(padded, plain)
+    empty_start = mixer(x, attention_mask=mask)
+    assert torch.allclose(empty_start[::2], mixer(x[::2]), atol=2e-5)
+
+
+def test_d23_a_step_of_some_rows(mixer):
+    """A token that is padding leaves its row's states alone."""
+    start, x, mask = torch.randn(2, 6, HIDDEN), torch.randn(2, 1, HIDDEN), torch.ones(2, 7)
+    mask[0, -1] = 0
+    padded, plain = mixer.new_cache(2), mixer.new_cache(2)
+    for cache in (padded, plain):
+        mixer(start, cache)
+    before = plain.clone()
+    want = mixer(x, plain)
+    y = mixer(x, padded, attention_mask=mask)
+    assert torch.allclose(y[1], want[1], atol=2e-5) and not y[0].any()
+    states = ((*cache.conv, cache.recurrent) for cache in (padded, before, plain))
+    for mine, kept, moved in zip(*states):
+        assert torch.equal(mine[0], kept[0]) and torch.allclose(mine[1], moved[1], atol=2e-5)
 
 
 @pytest.mark.parametrize("kind", ["gated_delta_net", "mamba2"])
@@ -153,11 +193,12 @@ def test_padding_with_a_bias_in_the_convolution(kind):
         else nn.Mamba2Mixer(HIDDEN, state_size=16, head_dim=16)
     ).requires_grad_(False)
     x, mask = torch.randn(1, 33, HIDDEN), torch.ones(1, 33)
-    mask[:, :9] = 0
+    mask[:, :9], mask[:, 20:23] = 0, 0
     padded, plain = mixer.new_cache(1), mixer.new_cache(1)
+    valid = mask[0].bool()
     y = mixer(x, padded, attention_mask=mask)
-    want = mixer(x[:, 9:], plain)
-    assert torch.allclose(y[:, 9:], want, atol=1e-5) and torch.allclose(padded.recurrent, plain.recurrent, atol=1e-5)
+    assert torch.allclose(y[:, valid], mixer(x[:, valid], plain), atol=1e-5)
+    same_states(padded, plain)
 
 
 def test_beams_swap_their_states(mixer):

@@ -154,10 +154,6 @@ class Mixer(nn.Module):
     def convolutions(self):
         return ()
 
-    def has_conv_bias(self):
-        """True if a convolution makes something of nothing."""
-        return any(isinstance(part, ShortConvolution) and part.bias is not None for part in self.children())
-
     def project(self, x):
         raise NotImplementedError
 
@@ -200,40 +196,57 @@ class Mixer(nn.Module):
         hidden_states   [B, T, hidden]
         cache           a `MixerCache` of B sequences (of len(cu_seqlens) - 1 with packed documents) to
                         continue, updated in place; without one every sequence starts empty
-        attention_mask  [B, T] of 1 and 0: tokens at 0 are padding. Padding belongs to the left of a
-                        prompt (its states stay zero) and behind its end (read no further output there)
+        attention_mask  [B, T] of 1 and 0 (or longer: its last T columns): tokens at 0 are padding, which may
+                        stand anywhere: the others and the cache are as if it were not there, and its own
+                        results are 0. Nothing waits for the device; the tokens are gathered and
+                        scattered, so leave the mask out of steps in which no row is padding
         cu_seqlens      [N + 1] int32 or int64: starts of documents packed into one row (B = 1)
 
         Returns [B, T, hidden].
         """
         self.check(hidden_states, cache, attention_mask, cu_seqlens)
-        x = hidden_states
-        mask = None if attention_mask is None else attention_mask[:, -x.shape[1] :, None]
-        if mask is not None:
-            x = (x * mask).to(x.dtype)
+        if attention_mask is not None:
+            return self._forward_masked(hidden_states, cache, attention_mask[:, -hidden_states.shape[1] :])
+        states = cache.conv if cache is not None else ()
+        recurrent = cache.recurrent if cache is not None else None
+        rule = {"initial_state": recurrent, "final_state": recurrent, "output_final_state": recurrent is not None}
+        return self._mix(hidden_states, states, rule, cu_seqlens)
+
+    def _mix(self, x, conv_states, rule_states, cu_seqlens):
+        """Projections, convolutions, which update their states in place, the rule and the output."""
         inputs, rest = self.project(x)
-        states = cache.conv if cache is not None else [None] * len(inputs)
         options = {}
         if self.qk_heads and self.convolutions() and normalizes_early(x, cu_seqlens, self.qk_heads[1]):
             options = {"l2norm_heads": self.qk_heads}
+        states = conv_states or [None] * len(inputs)
         convolved = [
-            conv(value, state, cu_seqlens, **options)
-            for conv, value, state in zip(self.convolutions(), inputs, states)
+            conv(value, state, cu_seqlens, **options) for conv, value, state in zip(self.convolutions(), inputs, states)
         ] or inputs
-        if mask is not None and self.has_conv_bias():
-            convolved = [(value * mask).to(value.dtype) for value in convolved]
         rule = self.rule_inputs(convolved, rest)
         if options:
             rule["qk_l2norm"] = False
-        recurrent = cache.recurrent if cache is not None else None
-        o, _ = core.recurrence(
-            **rule,
-            initial_state=recurrent,
-            final_state=recurrent,
-            output_final_state=recurrent is not None,
-            cu_seqlens=cu_seqlens,
-        )
+        o, _ = core.recurrence(**rule, **rule_states, cu_seqlens=cu_seqlens)
         return self.finish(o, rest)
+
+    def _forward_masked(self, x, cache, mask):
+        """Each row as two packed documents: its tokens, and its padding, which has no slot in the cache."""
+        mask = mask.bool()
+        batch, tokens = mask.shape
+        first = torch.arange(batch, device=x.device) * tokens
+        order = mask.logical_not().to(torch.uint8).argsort(dim=1, stable=True) + first[:, None]
+        starts = F.pad(torch.stack([first, first + mask.sum(dim=1)], dim=1).flatten(), (0, 1), value=batch * tokens)
+        index = order.flatten()
+        conv, rule = [], {"output_final_state": False}
+        if cache is not None:
+            conv = [torch.stack([state, torch.zeros_like(state)], dim=1).flatten(0, 1) for state in cache.conv]
+            slots = torch.arange(batch, device=x.device)
+            slots = torch.stack([slots, torch.full_like(slots, -1)], dim=1).flatten()
+            rule = {"initial_state": cache.recurrent, "state_indices": slots}
+        y = self._mix(x.flatten(0, 1)[index].unsqueeze(0), conv, rule, starts)[0]
+        for state, new in zip(cache.conv if cache is not None else (), conv):
+            state.copy_(new[::2])
+        y = torch.empty_like(y).index_copy_(0, index, y).unflatten(0, mask.shape)
+        return torch.where(mask[..., None], y, 0)
 
     def verify(self, hidden_states, cache):
         """Mixes T tokens that may be rejected: as `forward`, but the cache stays where it was.
@@ -244,8 +257,7 @@ class Mixer(nn.Module):
         self.check(hidden_states, cache, None, None)
         inputs, rest = self.project(hidden_states)
         convolved = [
-            conv(value, state, update=False)
-            for conv, value, state in zip(self.convolutions(), inputs, cache.conv)
+            conv(value, state, update=False) for conv, value, state in zip(self.convolutions(), inputs, cache.conv)
         ] or inputs
         arguments = self.rule_inputs(convolved, rest)
         o, states = _states_behind_each_token(arguments, cache.recurrent)
