@@ -37,7 +37,7 @@ def test_functions():
     x["pool"], x["state"] = (torch.zeros(N, 32, 128, 128, device=DEVICE) for N in (5, 1))
     x["out"], x["final"] = torch.empty_like(x["v"]), torch.empty_like(x["state"])
     x["slots"], x["starts"] = torch.tensor([3], device=DEVICE), torch.tensor([0, 3, 4], device=DEVICE)
-    run("o, pool = ", gdn=gdn, **x)
+    run("o, pool = ", gdn=gdn, torch=torch, **x)
     assert x["pool"][3].any() and not x["pool"][0].any() and not x["state"].any()
 
 
