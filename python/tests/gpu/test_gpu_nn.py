@@ -107,7 +107,7 @@ def launches(call):
 
 
 def test_a_step_is_three_launches():
-    # Made in bfloat16, A_log and dt_bias stay float32; a module that is cast has them in bfloat16, and two kernels more.
+    # Made in bfloat16 it keeps A_log and dt_bias in float32; cast to it, it takes two kernels more.
     mixer = MIXERS["gated_delta_net"](dtype=torch.bfloat16, device=DEVICE).requires_grad_(False)
     cache = mixer.new_cache(8)
     x = torch.randn(8, 1, HIDDEN, device=DEVICE, dtype=torch.bfloat16)

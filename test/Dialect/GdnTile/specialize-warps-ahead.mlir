@@ -1,0 +1,143 @@
+// RUN: gdn-opt %s --pass-pipeline='builtin.module(func.func(gdn-tile-specialize-warps))' --split-input-file | FileCheck %s
+
+#shared = #gpu.address_space<workgroup>
+#kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
+// What runs ahead gets two roles that take turns, each with scratch tiles of its own. Tiles that the same roles read
+// have a ring together: k is read ahead only, v by the math role only, so that has fewer stages. What runs ahead is
+// stored in a stage that is acquired late, and committed at the end; the branch with a product of it becomes one op.
+
+// CHECK-LABEL: func @ahead
+// CHECK: %[[K:.*]] = memref.alloc() : memref<3x64x64xbf16
+// CHECK: %[[G:.*]] = memref.alloc() : memref<3x64xf32
+// CHECK: %[[READ:.*]] = gdn_tile.ring(%[[K]], %[[G]] : {{.*}}) producers(3) consumers(4) : <3>
+// CHECK: %[[V:.*]] = memref.alloc() : memref<2x64x64xbf16
+// CHECK: %[[VALUES:.*]] = gdn_tile.ring(%[[V]] : {{.*}}) producers(3) consumers(4) : <2>
+// CHECK: %[[T:.*]] = memref.alloc() : memref<2x64x64xbf16
+// CHECK: %[[F:.*]] = memref.alloc() : memref<2x8xf32
+// CHECK: %[[LOW:.*]] = memref.alloc() : memref<2x64x64xbf16
+// CHECK: %[[MADE:.*]] = gdn_tile.ring(%[[T]], %[[F]], %[[LOW]] : {{.*}}) producers(4) consumers(4) : <2>
+// CHECK: %[[OUT:.*]] = gdn_tile.ring(%{{.*}} : memref<1x64x64xbf16, {{.*}}>) producers(4) consumers(1) : <1>
+// CHECK: gdn_tile.role "math" warps(4) registers(240) {
+// CHECK: scf.for %[[I:.*]] = %c0 to %arg5 step %c1
+// CHECK-NEXT: gdn_tile.ring_wait %[[VALUES]][%[[I]]]
+// CHECK: gdn_tile.ring_wait %[[MADE]][%[[I]]]
+// CHECK-NOT: gdn_tile.ahead
+// CHECK: gdn_tile.rare_mma
+// CHECK: gdn_tile.ring_release %[[VALUES]][%[[I]]]
+// CHECK-NEXT: gdn_tile.ring_release %[[MADE]][%[[I]]]
+// CHECK: gdn_tile.role "ahead0" warps(4) registers(120) {
+// CHECK: %[[HALF:.*]] = arith.constant dense<5.000000e-01>
+// CHECK: %[[TWO:.*]] = arith.constant 2
+// CHECK: scf.for %[[I:.*]] = %c0 to %arg5 step %[[TWO]]
+// CHECK-NEXT: gdn_tile.ring_wait %[[READ]][%[[I]]]
+// CHECK: %[[SCRATCH:.*]] = memref.alloc() : memref<64x64xf32
+// CHECK: gdn_tile.mma
+// CHECK: arith.mulf %{{.*}}, %[[HALF]]
+// CHECK: gdn_tile.store %{{.*}}, %[[SCRATCH]]
+// CHECK: %[[SLOT:.*]] = gdn_tile.ring_acquire %[[MADE]][%[[I]]]
+// CHECK: gdn_tile.store
+// CHECK: gdn_tile.load
+// CHECK-NEXT: gdn_tile.ring_release %[[READ]][%[[I]]]
+// CHECK: gdn_tile.store
+// CHECK: gdn_tile.ring_commit %[[SLOT]]
+// CHECK-NEXT: }
+// CHECK: gdn_tile.role "ahead1" warps(4) registers(120) {
+// CHECK: scf.for %[[I:.*]] = %c1{{.*}} to %arg5 step %c2
+// CHECK: memref.alloc() : memref<64x64xf32
+// CHECK: gdn_tile.role "load" warps(3) registers(24) {
+// CHECK: gdn_tile.ring_acquire %[[READ]]
+// CHECK-COUNT-2: gdn_tile.copy_in
+// CHECK: gdn_tile.ring_commit
+// CHECK: gdn_tile.ring_acquire %[[VALUES]]
+// CHECK: gdn_tile.copy_in
+// CHECK: gdn_tile.role "store" warps(1) registers(24) {
+func.func @ahead(%k: memref<?x64xbf16>, %v: memref<?x64xbf16>, %g: memref<?xf32>, %s: memref<64x64xf32>, %o: memref<?x64xbf16>, %chunks: index)
+    attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %zero = arith.constant dense<0.0> : vector<1x1xf32>
+  %half = arith.constant dense<0.5> : vector<64x64xf32>
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %vt = memref.alloc() : memref<64x64xbf16, #shared>
+  %gt = memref.alloc() : memref<64xf32, #shared>
+  %t = memref.alloc() : memref<64x64xbf16, #shared>
+  %low = memref.alloc() : memref<64x64xbf16, #shared>
+  %f = memref.alloc() : memref<8xf32, #shared>
+  %ot = memref.alloc() : memref<64x64xbf16, #shared>
+  %init = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+  %final = scf.for %i = %c0 to %chunks step %c1 iter_args(%state = %init) -> vector<64x64xf32> {
+    %row = arith.muli %i, %c64 : index
+    gdn_tile.copy_in %k[%row, %c0] dims [0, 1] to %kt : memref<?x64xbf16> to memref<64x64xbf16, #shared>
+    gdn_tile.copy_in %v[%row, %c0] dims [0, 1] to %vt : memref<?x64xbf16> to memref<64x64xbf16, #shared>
+    gdn_tile.copy_in %g[%row] dims [0] to %gt : memref<?xf32> to memref<64xf32, #shared>
+    gdn_tile.ahead teams(2) {
+      %scratch = memref.alloc() : memref<64x64xf32, #shared>
+      %a = gdn_tile.load %kt[%c0, %c0] dims [0, 1] : memref<64x64xbf16, #shared>, vector<64x64xbf16>
+      %p = gdn_tile.mma %a, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+      %h = arith.mulf %p, %half : vector<64x64xf32>
+      gdn_tile.store %h, %scratch[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32, #shared>
+      %x = gdn_tile.load %scratch[%c0, %c0] dims [1, 0] : memref<64x64xf32, #shared>, vector<64x64xf32>
+      %gates = gdn_tile.load %gt[%c0] dims [0] : memref<64xf32, #shared>, vector<1x64xf32>
+      %all = vector.broadcast %gates : vector<1x64xf32> to vector<64x64xf32>
+      %y = arith.mulf %x, %all : vector<64x64xf32>
+      %r = arith.truncf %y : vector<64x64xf32> to vector<64x64xbf16>
+      gdn_tile.store %r, %t[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+      %one = gdn_tile.load %gt[%c0] dims [0] : memref<64xf32, #shared>, vector<1x1xf32>
+      gdn_tile.store %one, %f[%c0] dims [0] : vector<1x1xf32>, memref<8xf32, #shared>
+      gdn_tile.store %r, %low[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+    }
+    %flag = gdn_tile.load %f[%c0] dims [0] : memref<8xf32, #shared>, vector<1x1xf32>
+    %is = arith.cmpf ogt, %flag, %zero : vector<1x1xf32>
+    %any = gdn_tile.any %is : vector<1x1xi1> to i1
+    %s16 = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %u = gdn_tile.mma %s16, %t {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %w = scf.if %any -> vector<64x64xf32> {
+      %m = gdn_tile.mma %s16, %low acc(%u : vector<64x64xf32>) {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+      scf.yield %m : vector<64x64xf32>
+    } else {
+      scf.yield %u : vector<64x64xf32>
+    }
+    %w16 = arith.truncf %w : vector<64x64xf32> to vector<64x64xbf16>
+    %next = gdn_tile.mma %w16, %vt acc(%state : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    gdn_tile.store %w16, %ot[%c0, %c0] dims [1, 0] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+    gdn_tile.copy_out %ot to %o[%row, %c0] dims [0, 1] : memref<64x64xbf16, #shared> to memref<?x64xbf16>
+    scf.yield %next : vector<64x64xf32>
+  } {gdn_tile.stages = 3 : i64}
+  gdn_tile.store %final, %s[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// The rest of the iteration writes the tile too: what runs ahead stays in its place.
+
+// CHECK-LABEL: func @written
+// CHECK: gdn_tile.role "math" warps(4) {
+// CHECK: gdn_tile.ahead
+// CHECK-NOT: gdn_tile.role "ahead
+func.func @written(%k: memref<?x64xbf16>, %s: memref<64x64xf32>, %chunks: index)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %t = memref.alloc() : memref<64x64xbf16, #shared>
+  %init = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+  %final = scf.for %i = %c0 to %chunks step %c1 iter_args(%state = %init) -> vector<64x64xf32> {
+    %row = arith.muli %i, %c64 : index
+    gdn_tile.copy_in %k[%row, %c0] dims [0, 1] to %kt : memref<?x64xbf16> to memref<64x64xbf16, #shared>
+    gdn_tile.ahead teams(1) {
+      %a = gdn_tile.load %kt[%c0, %c0] dims [1, 0] : memref<64x64xbf16, #shared>, vector<64x64xbf16>
+      gdn_tile.store %a, %t[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+    }
+    %s16 = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %u = gdn_tile.mma %s16, %t acc(%state : vector<64x64xf32>) {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    gdn_tile.store %s16, %t[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+    scf.yield %u : vector<64x64xf32>
+  } {gdn_tile.stages = 2 : i64}
+  gdn_tile.store %final, %s[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  return
+}
