@@ -47,9 +47,12 @@ def _from_config(config):
         return _from_config(text)
     kind = str(get("model_type", ""))
     if kind == "kimi_linear":
-        heads, size = get("linear_num_heads"), get("linear_head_dim")
+        # config.json has the sizes in a dictionary of their own, transformers' object beside the others.
+        own = get("linear_attn_config") or {}
+        heads, size = own.get("num_heads", get("linear_num_heads")), own.get("head_dim", get("linear_head_dim"))
+        taps = own.get("short_conv_kernel_size", get("linear_conv_kernel_dim"))
         return Geometry(
-            get("hidden_size"), heads, heads, size, size, get("linear_conv_kernel_dim"), "channel",
+            get("hidden_size"), heads, heads, size, size, taps, "channel",
             low_rank=size, output_gate="sigmoid", eps=get("rms_norm_eps"),
         )  # fmt: skip
     if not kind.startswith(("qwen3_next", "qwen3_5", "olmo_hybrid")):
@@ -66,6 +69,8 @@ def _from_config(config):
 
 def _from_module(module):
     kind = type(module).__name__
+    if getattr(getattr(module, "q_conv1d", None), "bias", None) is not None:
+        raise ValueError(f"export_ir has no form for {kind} with a bias in its convolutions")
     beta = "2sigmoid" if getattr(module, "allow_neg_eigval", False) else "sigmoid"
     if kind == "GatedDeltaNet" and module.conv_size:
         return Geometry(
@@ -348,7 +353,8 @@ def export_ir(source, B=1, T=None, *, dtype="bf16", name="forward"):
     (convolution weights as [D, W]; every projection separate, whatever the model packs together), and
     the destinations out [B, T, hidden], q_conv_state, k_conv_state, v_conv_state [B, D, W - 1] and
     state [B, HV, V, K] f32, which hold the initial states and then the final ones. It returns all five.
-    Raises ValueError for a module or model type it does not know.
+    Raises ValueError for a module or model type it does not know (Mamba2Mixer), and for one without convolutions,
+    with a bias in them, or without beta.
     """
     if B is None and T is None:
         # MLIR 22.1 fails on tensor.expand_shape of one dynamic size into two.

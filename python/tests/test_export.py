@@ -10,7 +10,7 @@ import pytest
 
 from cpu_support import host_library, read, store
 from gdn import reference
-from gdn.export import Geometry, export_ir, parameter_names
+from gdn.export import Geometry, export_ir, geometry, parameter_names
 from mixer_model import model, parameters
 
 QWEN = {
@@ -94,3 +94,26 @@ def test_names_what_it_does_not_know():
         export_ir(QWEN, dtype="f64")
     with pytest.raises(ValueError, match="no form for int"):
         export_ir(3)
+
+
+def test_config_json_of_kimi_linear():
+    """The file of the model has the sizes in a dictionary of their own."""
+    own = {"num_heads": 32, "head_dim": 128, "short_conv_kernel_size": 4, "kda_layers": [1, 2, 3]}
+    config = {"model_type": "kimi_linear", "hidden_size": 2304, "rms_norm_eps": 1e-5, "linear_attn_config": own}
+    assert geometry(config) == geometry(KIMI)
+
+
+def test_modules_without_a_form_are_refused():
+    pytest.importorskip("torch")
+    from gdn import nn
+
+    refused = {
+        "GatedDeltaNet with a bias in its convolutions": nn.GatedDeltaNet(32, 1, 16, conv_bias=True),
+        "KimiDeltaAttention with a bias in its convolutions": nn.KimiDeltaAttention(32, 1, 16, conv_bias=True),
+        "GatedDeltaNet with these": nn.GatedDeltaNet(32, 1, 16, conv_size=0),
+        "DeltaNet with these": nn.DeltaNet(32, 2, use_beta=False),
+        "Mamba2Mixer with these": nn.Mamba2Mixer(32, state_size=16, head_dim=16),
+    }
+    for message, module in refused.items():
+        with pytest.raises(ValueError, match=f"no form for {message}"):
+            export_ir(module)
