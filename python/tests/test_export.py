@@ -43,7 +43,16 @@ SMALL = {
 @pytest.mark.parametrize("dtype,limit", [("f32", 1e-5), ("bf16", 2e-2)])
 @pytest.mark.parametrize("B,T,static", [(2, 37, (2, None)), (1, 5, (1, 5))])
 def test_equals_the_model(name, dtype, limit, B, T, static):
-    g, rng = SMALL[name], np.random.default_rng(7)
+    run_and_compare(SMALL[name], dtype, limit, B, T, static)
+
+
+@pytest.mark.parametrize("config", [QWEN, KIMI], ids=["qwen3_5_0_8b", "kimi_linear"])
+def test_examples_of_real_size_equal_the_model(config):
+    run_and_compare(geometry(config), "bf16", 2e-2, 1, 5, (1, None))
+
+
+def run_and_compare(g, dtype, limit, B, T, static):
+    rng = np.random.default_rng(7)
     x = reference.rounded(rng.normal(size=(B, T, g.hidden)), dtype)
     weights = parameters(g, rng)
     for key, value in weights.items():
