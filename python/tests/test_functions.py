@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The functions of gdn on numpy arrays, run on the CPU, against the float64 definitions."""
 
+import functools
 import inspect
 
 import numpy as np
@@ -286,6 +287,24 @@ def test_checkpoints_of_a_prefill():
     first = [np.ascontiguousarray(a[:, :128]) for a in (x.q, x.k, x.v, g, beta)]
     _, want = gdn.chunk_gated_delta_rule(*first, output_final_state=True)
     assert ref.ratio(inner[:, 1], want) < 1e-5
+
+
+@pytest.mark.parametrize("name", ["chunk_gated_delta_rule", "chunk_delta_rule", "chunk_simple_gla", "chunk_kda"])
+def test_checkpoints_where_the_caller_wants_them(name):
+    x = Inputs(130)
+    inputs = {
+        "chunk_gated_delta_rule": (-x.uniform(HV), x.uniform(HV)),
+        "chunk_delta_rule": (x.uniform(HV),),
+        "chunk_simple_gla": (-x.uniform(HV),),
+        "chunk_kda": (-x.uniform(HV, K), x.uniform(HV)),
+    }[name]
+    call = functools.partial(getattr(gdn, name), x.q, x.k, x.v, *inputs, checkpoint_every=64)
+    *_, want = call()
+    mine = np.full_like(want, np.nan)
+    *_, got = call(checkpoints=mine)
+    assert got is mine and np.array_equal(mine, want)
+    with pytest.raises(ValueError, match="checkpoints is given without"):
+        call(checkpoint_every=None, checkpoints=mine)
 
 
 def test_no_initial_state_is_zeros_and_no_final_state_is_none():

@@ -11,6 +11,7 @@ NotImplementedError with its name. All functions also take, by keyword:
     final_state   destination of the final state; it may be initial_state (updated in place)
     state_indices slots of a pool of states: initial_state is the pool, updated in place; below 0 skips
     checkpoint_every  returns the states after every so many tokens as a third result
+    checkpoints   destination of these states
     validate      reads cu_seqlens and state_indices back and checks them, which waits for the device
 
 See `gdn.recurrence` for the formula, types and errors of all of them. States are [N, HV, K, V], or

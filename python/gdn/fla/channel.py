@@ -62,6 +62,7 @@ def chunk_kda(
     final_state=None,
     state_indices=None,
     checkpoint_every=None,
+    checkpoints=None,
     validate=False,
 ):
     """Kimi Delta Attention (arXiv:2510.26692): S <- S diag(exp(g)); S <- S + beta (v - S k) k^T; o = scale S q.
@@ -96,6 +97,7 @@ def chunk_kda(
         final_state=final_state,
         state_indices=state_indices,
         checkpoint_every=checkpoint_every,
+        checkpoints=checkpoints,
         validate=validate,
         **gate_form(use_gate_in_kernel, linear_gate, A_log, dt_bias, lower_bound),
     )
@@ -127,6 +129,7 @@ def fused_recurrent_kda(
     final_state=None,
     state_indices=None,
     checkpoint_every=None,
+    checkpoints=None,
     validate=False,
 ):
     """Kimi Delta Attention for few tokens: as `chunk_kda`."""
@@ -151,6 +154,7 @@ def fused_recurrent_kda(
         final_state=final_state,
         state_indices=state_indices,
         checkpoint_every=checkpoint_every,
+        checkpoints=checkpoints,
         validate=validate,
         **gate_form(use_gate_in_kernel, linear_gate, A_log, dt_bias, lower_bound),
     )
@@ -186,6 +190,7 @@ def chunk_gdn2(
     final_state=None,
     state_indices=None,
     checkpoint_every=None,
+    checkpoints=None,
     validate=False,
 ):
     """Gated DeltaNet-2: S <- S diag(exp(g)); S <- S + (w o v - S (b o k)) k^T; o = scale S q.
@@ -215,6 +220,7 @@ def chunk_gdn2(
         final_state=final_state,
         state_indices=state_indices,
         checkpoint_every=checkpoint_every,
+        checkpoints=checkpoints,
         validate=validate,
         **gate_form(use_gate_in_kernel, linear_gate, A_log, dt_bias, lower_bound),
     )
@@ -252,6 +258,7 @@ def fused_recurrent_gdn2(
     final_state=None,
     state_indices=None,
     checkpoint_every=None,
+    checkpoints=None,
     validate=False,
 ):
     """Gated DeltaNet-2 for few tokens: as `chunk_gdn2`."""
@@ -274,6 +281,7 @@ def fused_recurrent_gdn2(
         final_state=final_state,
         state_indices=state_indices,
         checkpoint_every=checkpoint_every,
+        checkpoints=checkpoints,
         validate=validate,
         **gate_form(use_gate_in_kernel, linear_gate, A_log, dt_bias, lower_bound),
     )

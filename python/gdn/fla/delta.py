@@ -38,6 +38,7 @@ def chunk_gated_delta_rule(
     final_state=None,
     state_indices=None,
     checkpoint_every=None,
+    checkpoints=None,
     validate=False,
 ):
     """Gated DeltaNet (arXiv:2412.06464): S <- exp(g) S; S <- S + beta (v - S k) k^T; o = scale S q.
@@ -70,6 +71,7 @@ def chunk_gated_delta_rule(
         final_state=final_state,
         state_indices=state_indices,
         checkpoint_every=checkpoint_every,
+        checkpoints=checkpoints,
         validate=validate,
         **gate_form(use_gate_in_kernel, linear_gate, A_log, dt_bias),
     )
@@ -102,6 +104,7 @@ def fused_recurrent_gated_delta_rule(
     final_state=None,
     state_indices=None,
     checkpoint_every=None,
+    checkpoints=None,
     validate=False,
 ):
     """Gated DeltaNet for few tokens: as `chunk_gated_delta_rule`, with a choice of gates.
@@ -140,6 +143,7 @@ def fused_recurrent_gated_delta_rule(
         final_state=final_state,
         state_indices=state_indices,
         checkpoint_every=checkpoint_every,
+        checkpoints=checkpoints,
         validate=validate,
         **gate_form(use_gate_in_kernel, linear_gate, A_log, dt_bias),
     )
@@ -164,6 +168,7 @@ def chunk_delta_rule(
     final_state=None,
     state_indices=None,
     checkpoint_every=None,
+    checkpoints=None,
     validate=False,
 ):
     """DeltaNet (arXiv:2406.06484): S <- S + beta (v - S k) k^T; o = scale S q.
@@ -191,6 +196,7 @@ def chunk_delta_rule(
         final_state=final_state,
         state_indices=state_indices,
         checkpoint_every=checkpoint_every,
+        checkpoints=checkpoints,
         validate=validate,
     )
 
@@ -212,6 +218,7 @@ def fused_recurrent_delta_rule(
     final_state=None,
     state_indices=None,
     checkpoint_every=None,
+    checkpoints=None,
     validate=False,
 ):
     """DeltaNet for few tokens: as `chunk_delta_rule`; beta defaults to 1."""
@@ -237,5 +244,6 @@ def fused_recurrent_delta_rule(
         final_state=final_state,
         state_indices=state_indices,
         checkpoint_every=checkpoint_every,
+        checkpoints=checkpoints,
         validate=validate,
     )

@@ -44,6 +44,7 @@ def chunk_simple_gla(
     final_state=None,
     state_indices=None,
     checkpoint_every=None,
+    checkpoints=None,
     validate=False,
 ):
     """Linear attention with a decay per head (Mamba-2, arXiv:2405.21060; RetNet): S <- exp(g) S + v k^T; o = scale S q.
@@ -70,6 +71,7 @@ def chunk_simple_gla(
         final_state=final_state,
         state_indices=state_indices,
         checkpoint_every=checkpoint_every,
+        checkpoints=checkpoints,
         validate=validate,
         **form,
     )
@@ -95,6 +97,7 @@ def fused_recurrent_simple_gla(
     final_state=None,
     state_indices=None,
     checkpoint_every=None,
+    checkpoints=None,
     validate=False,
 ):
     """`chunk_simple_gla` for few tokens."""
@@ -115,6 +118,7 @@ def fused_recurrent_simple_gla(
         final_state=final_state,
         state_indices=state_indices,
         checkpoint_every=checkpoint_every,
+        checkpoints=checkpoints,
         validate=validate,
         **form,
     )
@@ -137,6 +141,7 @@ def chunk_gla(
     final_state=None,
     state_indices=None,
     checkpoint_every=None,
+    checkpoints=None,
     validate=False,
 ):
     """Gated linear attention (arXiv:2312.06635), a decay per key channel: S <- S diag(exp(g)) + v k^T; o = scale S q.
@@ -159,6 +164,7 @@ def chunk_gla(
         final_state=final_state,
         state_indices=state_indices,
         checkpoint_every=checkpoint_every,
+        checkpoints=checkpoints,
         validate=validate,
         **gate_form(False, linear_gate, None, None),
     )
