@@ -9,7 +9,7 @@
 
 racecheck does not see that bar.warp.sync orders what all lanes of a warp have read in front of the one
 lane that then arrives at a barrier of a ring: it reports the copy that fills the stage next
-(python/benchmarks/NOTES.md has the program of 60 lines that shows it). With --each-lane-arrives the kernels
+(python/benchmarks/NOTES.md has the experiment). With --each-lane-arrives the kernels
 are changed so that it need not: then nothing may be reported, and that is how racecheck is run.
 
 Each destination and each input is an allocation of its own, so that memcheck sees one row too many. The
