@@ -69,6 +69,14 @@ FORMS = {
     # Rows of two warpgroups in a block of the boundaries' kernel.
     "segmented_whole": dict(T=70, K=128, V=128, chunk=16, segments=100, value_block=64, stages=1),
     "segmented_empty": dict(T=0, K=16, V=8, chunk=16, segments=2),
+    # T and P in the kernel of the scan, of the models that have this form.
+    "fused": dict(T=150, K=128, V=72, chunk=64, B=2, fused=True),
+    "fused_packed": dict(
+        T=210, K=56, V=64, chunk=64, offsets=(0, 1, 66, 66, 210), fused=True, state_layout="k_first", dynamic=True
+    ),
+    "fused_pool": dict(
+        T=192, K=64, V=64, chunk=64, offsets=(0, 64, 192), slots=(-1, 2), pool=4, every=64, fused=True
+    ),
     "step": dict(T=3, K=24, V=20, phases="step", B=2),
     "step_k": dict(T=3, K=20, V=24, phases="step", state_layout="k_first", state_dtype="bf16"),
     "step_packed": dict(T=9, K=64, V=8, phases="step", offsets=(0, 1, 1, 6, 9), dynamic=True),
@@ -114,7 +122,8 @@ FORMS = {
 HQK, HV = 2, 4
 
 
-def in_eights(options, dtype):
+def has_short_form(options, dtype):
+    """Of the forms that only 16-bit inputs with gates per head have: eight tokens at a time, one kernel for all."""
     return dtype != "f32" and options.get("gate") != "channel" and not options.get("erase_write")
 
 
@@ -127,9 +136,11 @@ def schedule(path, form, model, dtype):
         return build.schedule(phases, form.get("chunk", 16), form["V"])
     if form.get("phases") == "step":
         warps, streaming = form.get("warps", 1), form.get("streaming", False)
-        if form.get("eight") and in_eights(MODELS[model], dtype):
+        if form.get("eight") and has_short_form(MODELS[model], dtype):
             return build.schedule("step", 8, 16, streaming=streaming)
         return build.schedule("step", 16, 8, warps=warps, streaming=streaming)
+    if form.get("fused") and has_short_form(MODELS[model], dtype):
+        return build.schedule("fused", 64, 64, 2)
     # Two blocks of values where V allows it, and the pipelined copies' mark.
     if form.get("segments"):
         block, least = form.get("value_block", 16), form.get("segment_chunks", 1)

@@ -77,23 +77,23 @@ def large_rows(x):
     return rows
 
 
-def text(model):
-    return build.recurrence(
-        1, T, HQK, HV, K, V, schedule=build.schedule("split", C, 32, 2), name=model, **MODELS[model]
-    )
+def text(model, phases="split"):
+    schedule = build.schedule(phases, C, 64 if phases == "fused" else 32, 2)
+    return build.recurrence(1, T, HQK, HV, K, V, schedule=schedule, name=model, **MODELS[model])
 
 
 @functools.cache
-def library(path):
-    return host_library(merge([text(model) for model in MODELS]), path)
+def library(path, phases="split"):
+    models = [model for model in MODELS if phases == "split" or model != "kda"]
+    return host_library(merge([text(model, phases) for model in models]), path)
 
 
-def run(model, x, path="tile"):
+def run(model, x, path="tile", phases="split"):
     """o, as stored, and the final state."""
     operands = {name: array.copy() for name, array in x.items()}
     state = operands.pop("state")
     o = store(np.full((1, T, HV, V), np.nan), "bf16")
-    library(path)(model, [*operands.values(), o, state])
+    library(path, phases)(model, [*operands.values(), o, state])
     return o, state
 
 
@@ -110,6 +110,15 @@ def test_errors(model, path):
         want_o, want_state = expected(x)
         assert relative(read(o, "bf16"), want_o) <= limit_o, family
         assert relative(state, want_state) <= limit_state, family
+
+
+@pytest.mark.parametrize("model", ("gated_delta", "delta"))
+def test_one_kernel_computes_the_same_bits(model):
+    """T and P made in the kernel of the scan, with and without split rows."""
+    for family in FAMILIES:
+        x = problem(family, model)
+        for split, fused in zip(run(model, x), run(model, x, phases="fused")):
+            assert np.array_equal(split, fused), family
 
 
 @pytest.mark.parametrize("changed", (64 + 40, 64 + 50, 64 + 63))

@@ -91,3 +91,20 @@ def test_two_warpgroups_do_not_spill(model, form):
     done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and "forward_scan: 168 registers, 0 bytes spilled" in done.stderr, done.stderr
     assert "(C75" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_one_kernel_overlaps_its_products(form):
+    """T and P beside the scan: the warps that make them spill a little, by what is left for them of the registers."""
+    tool = need_tool("gdn-compile")
+    if shutil.which("ptxas") is None:
+        skip_or_fail("ptxas is not on PATH")
+    schedule, most = build.schedule("fused", 64, 64, 3), 320 if form == "known" else 96
+    for model in ("linear", "ssd", "delta", "gated_delta"):
+        text = build.recurrence(**FORMS[form], Hqk=2, Hv=4, K=128, V=128, schedule=schedule, **MODELS[model])
+        done = subprocess.run(
+            [tool, "-", "--target=sm_90a", "--ptxas"], input=text, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0 and "(C75" not in done.stderr, f"{model}: {done.stderr}"
+        (spilled,) = re.findall(r"_scan: 128 registers, (\d+) bytes spilled", done.stderr)
+        assert int(spilled) <= (most if "beta" in MODELS[model] else 0), f"{model}: {done.stderr}"

@@ -30,6 +30,41 @@ using namespace mlir::gdn;
 
 namespace {
 
+// One warp per 16 rows of the state, at most 16 warps in a block.
+LogicalResult checkScan(RecurrencePlan &plan) {
+  StringRef phases = stringifyPhases(plan.op.getSchedule()->getPhases());
+  if (int64_t most = plan.wideFrom ? 128 : 256;
+      plan.valueBlock % 16 != 0 || plan.valueBlock > most)
+    return plan.op.emitOpError()
+           << phases
+           << " phases need a value_block that is a multiple of 16 and at most "
+           << most << (plan.wideFrom ? " with wide_from" : "") << ", but it is "
+           << plan.valueBlock;
+  if (plan.every % plan.chunk != 0)
+    return plan.op.emitOpError("stores a checkpoint every ")
+           << plan.every << " tokens, no multiple of its chunks of "
+           << plan.chunk;
+  return success();
+}
+
+// What one kernel does needs warps beside those of the scan.
+LogicalResult checkFused(RecurrencePlan &plan) {
+  if (failed(checkScan(plan)))
+    return failure();
+  auto fail = [&](const Twine &what) {
+    return plan.op.emitOpError("fused phases in a tile program need ") << what;
+  };
+  if (plan.type.isF32() || plan.isHigh)
+    return fail("inputs of 16 bits and precision = default");
+  if (plan.gateKind == GateKind::Channel || plan.hasErase || plan.write)
+    return fail("a gate per head or none, and no erase or write");
+  if (plan.chunk != 64 || plan.valueBlock != 64 || plan.stages < 2)
+    return fail("chunk = 64, value_block = 64 and two stages or more");
+  if (plan.keyPad > 128)
+    return fail("at most 128 key channels, but K = ") << plan.keySize;
+  return success();
+}
+
 LogicalResult convertRecurrence(RecurrenceOp op, StateStart start,
                                 const StepInputs &inputs) {
   FailureOr<RecurrencePlan> plan = planRecurrence(op);
@@ -38,28 +73,19 @@ LogicalResult convertRecurrence(RecurrenceOp op, StateStart start,
   plan->start = start;
   plan->inputs = inputs;
   switch (op.getSchedule()->getPhases()) {
-  case Phases::Fused:
-    return op.emitOpError("has no tile form with phases = fused; the phases of "
-                          "tile programs are split, segmented and step");
   case Phases::Auto:
     llvm_unreachable("a plan needs a selected schedule");
   case Phases::Step:
     return buildStepKernel(*plan);
+  case Phases::Fused:
+    if (failed(checkFused(*plan)))
+      return failure();
+    buildScanKernel(*plan);
+    return success();
   case Phases::Split:
   case Phases::Segmented:
-    // One warp per 16 rows of the state, at most 16 warps in a block.
-    if (int64_t most = plan->wideFrom ? 128 : 256;
-        plan->valueBlock % 16 != 0 || plan->valueBlock > most)
-      return op.emitOpError()
-             << stringifyPhases(op.getSchedule()->getPhases())
-             << " phases need a value_block that is a multiple of 16 and at "
-                "most "
-             << most << (plan->wideFrom ? " with wide_from" : "")
-             << ", but it is " << plan->valueBlock;
-    if (plan->every % plan->chunk != 0)
-      return op.emitOpError("stores a checkpoint every ")
-             << plan->every << " tokens, no multiple of its chunks of "
-             << plan->chunk;
+    if (failed(checkScan(*plan)))
+      return failure();
     allocateWorkspaces(*plan);
     buildPrepareKernel(*plan);
     if (plan->chunksOfSegment)

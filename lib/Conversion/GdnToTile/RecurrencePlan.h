@@ -49,6 +49,8 @@ struct RecurrencePlan {
   bool isDelta, hasErase, isKFirst;
   int64_t chunk, valueBlock, stages, segments, segmentChunks, warps, wideFrom;
   bool streaming;
+  /// T and P are made in the kernel of the scan.
+  bool isFused;
   /// Operands of products of 16-bit inputs are pairs of 16-bit parts.
   bool isHigh;
   int64_t keyHeads, valueHeads, group;

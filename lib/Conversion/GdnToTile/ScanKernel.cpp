@@ -13,8 +13,12 @@
 //   O^T = scale exp(G) o (S Q^T) + U^T P^T
 //   S  <- exp(G_C) S + (exp(G_C - G) o U^T) K
 //
+// T, P and the factors exp(G) come from the workspaces of a prepare kernel, or
+// are made in the same kernel, ahead of the scan.
+//
 //===----------------------------------------------------------------------===//
 
+#include "ChunkPrepare.h"
 #include "StateScan.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -23,6 +27,9 @@
 
 using namespace mlir;
 using namespace mlir::gdn;
+
+// Warpgroups that prepare chunks in turn: one alone is slower than the scan.
+constexpr int64_t kTeams = 2;
 
 StateScan::StateScan(RecurrencePlan &plan, StringRef name, bool hasOutput,
                      int64_t valueBlock)
@@ -52,6 +59,10 @@ void StateScan::addArguments() {
     key = k.argument(plan.k);
   v = k.argument(plan.v);
   write = k.argument(plan.write);
+  if (plan.isFused) {
+    gate = k.argument(plan.gate);
+    beta = k.argument(plan.beta);
+  }
   inverse = k.argument(plan.inverse);
   if (hasOutput)
     scores = k.argument(plan.scores);
@@ -89,12 +100,16 @@ void StateScan::allocateTiles() {
         k.tile({c, vb}, cast<MemRefType>(write.getType()).getElementType());
   if (hasOutput)
     scoreTiles = tiles(plan.parts, c);
-  if (inverse)
+  if (plan.isDelta)
     inverseTiles = tiles(plan.inverseParts, c);
   if (plan.isUnit)
     lowTile = inverseTiles.pop_back_val();
-  if (gates)
-    gateTile = k.tile({plan.getGatesSize()}, k.getF32Type());
+  if (int64_t size = plan.getGatesSize())
+    gateTile = k.tile({size}, k.getF32Type());
+  if (gate)
+    rawGateTile = k.tile({c}, k.getF32Type());
+  if (beta)
+    betaTile = k.tile({c}, k.getF32Type());
   if (hasOutput)
     outTile = k.tile({c, vb}, plan.outType);
 }
@@ -139,6 +154,13 @@ void StateScan::copyTiles() {
   k.copyIn(fromValues(v), vTile);
   if (write)
     k.copyIn(fromValues(write), writeTile);
+  if (plan.isFused) {
+    for (auto [memref, tile] :
+         {std::pair(gate, rawGateTile), std::pair(beta, betaTile)})
+      if (memref)
+        k.copyIn({memref, {row, head}, {0}, {rows}}, tile);
+    return;
+  }
   for (auto [part, tile] : llvm::enumerate(inverseTiles))
     k.copyIn({inverse, {slot, head, k.index(part), zero, zero}, {3, 4}, {}},
              tile);
@@ -146,6 +168,19 @@ void StateScan::copyTiles() {
     copyParts(scores, scoreTiles, {});
   if (gates)
     k.copyIn({gates, {slot, head, zero}, {2}, {}}, gateTile);
+}
+
+// T, P and the factors of the gates: nothing that the state is needed for.
+void StateScan::prepareAhead() {
+  auto ahead = gdn_tile::AheadOp::create(k, k.getI64IntegerAttr(kTeams));
+  OpBuilder::InsertionGuard guard(k);
+  k.setInsertionPointToStart(&ahead.getBody().emplaceBlock());
+  gdn_tile::AheadEndOp::create(k);
+  k.setInsertionPointToStart(&ahead.getBody().front());
+  ChunkInputs inputs{kTiles.front(), qTiles.front(), rawGateTile, betaTile};
+  ChunkOutputs outputs{inverseTiles.empty() ? Value() : inverseTiles.front(),
+                       scoreTiles.front(), lowTile, gateTile};
+  ChunkPrepare(k, plan, inputs, outputs).build();
 }
 
 // U^T of the chunk; grown = exp(G), if there are gates.
@@ -188,7 +223,9 @@ Value StateScan::addLowPart(Value updates) {
   return k.ifElse(
       isSplit,
       [&] {
-        k.copyIn({inverse, {slot, head, one, zero, zero}, {3, 4}, {}}, lowTile);
+        if (inverse)
+          k.copyIn({inverse, {slot, head, one, zero, zero}, {3, 4}, {}},
+                   lowTile);
         return k.mma(roundedError, lowTile, updates, /*transposeB=*/true);
       },
       updates);
@@ -213,6 +250,8 @@ void StateScan::writeOutput(Value output, ValueRange updates) {
 Value StateScan::buildChunk(Value stateValue) {
   Value zero = k.index(0);
   copyTiles();
+  if (plan.isFused)
+    prepareAhead();
   // In front of the products: loads from shared memory queue behind theirs.
   auto loadGates = [&](GateRow row) {
     return k.load({gateTile, {k.index(plan.getGateRow(row))}, {0}, {}}, {1, c});

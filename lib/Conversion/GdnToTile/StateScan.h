@@ -56,6 +56,7 @@ protected:
 
 private:
   void copyTiles();
+  void prepareAhead();
   Value buildChunk(Value state);
   Value newValues(ValueRange stateParts, Value grown);
   Value unitProduct(Value error);
@@ -69,11 +70,13 @@ private:
   void storeZeros(const Sequence &sequence, Value chunks);
 
   // Arguments.
-  Value q, key, v, write, inverse, scores, gates, decayedQ, decayedK, restK,
-      decay, out, entries, start, checkpoints;
+  Value q, key, v, write, gate, beta, inverse, scores, gates, decayedQ,
+      decayedK, restK, decay, out, entries, start, checkpoints;
   StateEntry entry;
   // Shared tiles; in parts what is rounded.
   Value vTile, writeTile, gateTile, outTile;
+  /// In one kernel with prepare: the gates and beta of the tokens.
+  Value rawGateTile, betaTile;
   SmallVector<Value> qTiles, kTiles, restTiles, scoreTiles, inverseTiles;
   /// The second part of N, in chunks with split rows.
   Value lowTile;

@@ -12,10 +12,6 @@
 using namespace mlir;
 using namespace mlir::gdn;
 
-// Entries from which on a row of N is split. Emulated: below it the sums over
-// tokens cancel little enough for one part.
-constexpr double kLargeEntry = 0.5;
-
 WarpInverse::WarpInverse(KernelBuilder &k, int64_t chunk, Value products,
                          Value beta)
     : k(k), products(products), beta(beta) {

@@ -12,6 +12,10 @@
 
 namespace mlir::gdn {
 
+/// Entries from which on a row of N is split. Emulated: below it the sums over
+/// tokens cancel little enough for one part.
+constexpr double kLargeEntry = 0.5;
+
 /// The inverse A of I + strictlower(M_ij beta_j), in the region of a
 /// gdn_tile.each_warp and in blocks of 16 tokens, all of them transposed. With
 /// Z_ji = A_ij^T, L_ik = -M_ik beta_k and D_i the inverse of the diagonal block

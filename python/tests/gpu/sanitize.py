@@ -193,6 +193,8 @@ def runs():
     cases["whole_heads_long"] = Recurrence(
         "gated_delta", 1, 600, 1, 2, 128, 128, schedule=build.schedule("split", 64, 128, 3)
     )
+    for model in ("gated_delta", "ssd"):
+        cases[f"{model}_fused"] = Recurrence(model, 1, 330, 1, 2, 128, 128, schedule=build.schedule("fused", 64, 64, 3))
     cases["pool_segmented"] = Recurrence(
         "gated_delta", 3, 70, 1, 2, 64, 32, slots=(3, -1, 0), pool=4,
         schedule=build.schedule("segmented", 16, 32, 2, segments=15),

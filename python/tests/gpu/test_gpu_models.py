@@ -177,6 +177,26 @@ def test_two_warpgroups(model):
             assert all(same_bits(a, b) for a, b in zip(got, run(narrow, x)))
 
 
+@pytest.mark.parametrize("hard", (False, True))
+@pytest.mark.parametrize("model", ("linear", "ssd", "delta", "gated_delta"))
+def test_one_kernel(model, hard):
+    """T and P made beside the scan: tails, packed sequences, pools, split rows, the bits of two kernels."""
+    base = Problem(model, K=128, V=128, stages=3, chunk=64, value_block=64, phases="fused")
+    dense = base.but(B=3, T=333, V=200, layout="k_first")
+    starts = (0, 0, 130, 131, 131, 387, 500, 500)
+    packed = base.but(T=500, starts=starts, slots=(5, 2, -1, 0, 3, 7, 1), pool=9)
+    *fused, split = load(dense.text(), packed.text(), dense.but(phases="split").text())
+    for p, kernel in zip((dense, packed), fused):
+        x = inputs(p)
+        if hard:
+            x["k"][:, 40:200] = x["k"][:, 40:41]
+        got = run(kernel, x)
+        if not hard:
+            check(p, got, expected(p, x))
+        if p == dense:
+            assert all(same_bits(a, b) for a, b in zip(got, run(split, x)))
+
+
 def test_number_of_sequences_decides():
     """One kernel set, blocks of 128 rows from nine blocks of 64 on: the same bits for one sequence and for two."""
     p = Problem("gated_delta", B=2, T=200, K=128, V=128, chunk=64, wide_from=9)

@@ -365,8 +365,18 @@ func.func @no_schedule(%q: memref<1x4x1x16xf32>, %s: memref<1x1x16x16xf32>) {
 
 // -----
 
+func.func @fused_sizes(%q: memref<1x128x1x64xbf16>, %o: memref<1x128x1x64xbf16>, %s: memref<1x1x64x64xf32>) {
+  // expected-error @+1 {{fused phases in a tile program need chunk = 64, value_block = 64 and two stages or more}}
+  gdn.recurrence ins(%q, %q, %q : memref<1x128x1x64xbf16>, memref<1x128x1x64xbf16>, memref<1x128x1x64xbf16>)
+      outs(%o, %s : memref<1x128x1x64xbf16>, memref<1x1x64x64xf32>)
+      {schedule = #gdn.schedule<phases = fused, chunk = 64, value_block = 64>}
+  return
+}
+
+// -----
+
 func.func @fused(%q: memref<1x4x1x16xf32>, %s: memref<1x1x16x16xf32>) {
-  // expected-error @+1 {{has no tile form with phases = fused}}
+  // expected-error @+1 {{fused phases in a tile program need inputs of 16 bits and precision = default}}
   gdn.recurrence ins(%q, %q, %q : memref<1x4x1x16xf32>, memref<1x4x1x16xf32>, memref<1x4x1x16xf32>)
       outs(%q, %s : memref<1x4x1x16xf32>, memref<1x1x16x16xf32>)
       {schedule = #gdn.schedule<phases = fused, chunk = 16, value_block = 16>}

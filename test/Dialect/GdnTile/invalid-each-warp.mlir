@@ -59,20 +59,6 @@ func.func @f(%x: memref<?x16xf32>, %n: index) {
 
 // -----
 
-#shared = #gpu.address_space<workgroup>
-
-func.func @f(%tiles: memref<2x64xf32, #shared>, %v: vector<1x64xf32>, %n: index) {
-  %tiles2 = memref.alloc() : memref<2x64xf32, #shared>
-  gdn_tile.each_warp (%i) in (%n) {
-    %tile = gdn_tile.stage %tiles2[%i] : memref<2x64xf32, #shared> to memref<64xf32, #shared>
-    // expected-error @+1 {{writes a tile of the block in a warp's region}}
-    gdn_tile.store %v, %tile[%i] dims [0] : vector<1x64xf32>, memref<64xf32, #shared>
-  }
-  return
-}
-
-// -----
-
 func.func @f(%n: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 2, layout = rows, lanes = 16>} {
   // expected-error @+1 {{needs a kernel of the accumulator layout}}
   gdn_tile.each_warp (%i) in (%n) {

@@ -70,9 +70,10 @@ func.func @chain(%k: memref<?x64xbf16>, %s: memref<64x64xf32>, %o: memref<?x64xb
 #shared = #gpu.address_space<workgroup>
 #kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
 
-// In a role: the stage of the next iteration is waited for behind the products
-// of this one; this one's is released as soon as they are done, and the stage
-// of the results, which may have to be waited for, comes last. A broadcast is
+// In a role: this iteration's stage is released behind the product that gives
+// the state, since the next iteration starts with that; then comes the wait for
+// the next stage. The stage of the results, which may have to be waited for,
+// comes last. A broadcast is
 // computed again where it is needed: only the row is carried.
 
 // CHECK-LABEL: func @rings
@@ -80,11 +81,11 @@ func.func @chain(%k: memref<?x64xbf16>, %s: memref<64x64xf32>, %o: memref<?x64xb
 // CHECK: %[[BROAD:.*]] = vector.broadcast %[[ROW]]
 // CHECK: %[[X:.*]] = arith.mulf %[[W]], %[[BROAD]]
 // CHECK: %[[T:.*]] = gdn_tile.mma %{{.*}} acc(%[[S]]
+// CHECK: gdn_tile.ring_release %[[IN:.*]][%[[I]]]
 // CHECK: %[[NEXT:.*]] = arith.addi %[[I]], %c1
-// CHECK: gdn_tile.ring_wait %[[IN:.*]][%[[NEXT]]]
+// CHECK: gdn_tile.ring_wait %[[IN]][%[[NEXT]]]
 // CHECK: gdn_tile.mma %{{.*}} {transpose_b}
 // CHECK: %[[Y:.*]] = arith.truncf %[[T]]
-// CHECK: gdn_tile.ring_release %[[IN]][%[[I]]]
 // CHECK: %[[SLOT:.*]] = gdn_tile.ring_acquire %{{.*}}[%[[I]]]
 // CHECK: gdn_tile.store %[[Y]]
 // CHECK: gdn_tile.ring_commit %[[SLOT]]

@@ -65,13 +65,6 @@ void EachWarpOp::getSuccessorRegions(
   regions.emplace_back(getOperation(), getOperation()->getResults());
 }
 
-// The allocation behind a shared memref, through stages.
-static Operation *getAllocation(Value memref) {
-  while (auto view = memref.getDefiningOp<ViewLikeOpInterface>())
-    memref = view.getViewSource();
-  return memref.getDefiningOp<memref::AllocOp>();
-}
-
 static LogicalResult verifyFragments(Operation *op) {
   auto verify = [&](Type type) -> LogicalResult {
     auto vector = dyn_cast<VectorType>(type);
@@ -100,23 +93,6 @@ static bool isWarpOp(Operation *op) {
          !isa<GdnTileDialect>(op->getDialect());
 }
 
-static LogicalResult verifyWrites(EachWarpOp warp, Operation *op) {
-  auto interface = dyn_cast<MemoryEffectOpInterface>(op);
-  if (!interface || !isa<GdnTileDialect>(op->getDialect()))
-    return success();
-  SmallVector<MemoryEffects::EffectInstance> effects;
-  interface.getEffects<MemoryEffects::Write>(effects);
-  for (const MemoryEffects::EffectInstance &effect : effects) {
-    Value memref = effect.getValue();
-    if (!memref || !isShared(memref.getType()))
-      continue;
-    Operation *allocation = getAllocation(memref);
-    if (!allocation || !warp->isProperAncestor(allocation))
-      return op->emitOpError("writes a tile of the block in a warp's region");
-  }
-  return success();
-}
-
 LogicalResult EachWarpOp::verifyRegions() {
   auto func = (*this)->getParentOfType<FunctionOpInterface>();
   KernelAttr kernel = func ? gdn_tile::getKernelAttr(func) : KernelAttr();
@@ -129,7 +105,7 @@ LogicalResult EachWarpOp::verifyRegions() {
       op->emitOpError("is not an op of a single warp");
       return WalkResult::interrupt();
     }
-    if (failed(verifyFragments(op)) || failed(verifyWrites(*this, op)))
+    if (failed(verifyFragments(op)))
       return WalkResult::interrupt();
     return WalkResult::advance();
   });

@@ -27,9 +27,9 @@ using namespace mlir;
 using namespace mlir::gdn_tile;
 
 // Registers of a thread that the loads in front of one group of products take,
-// in one warpgroup and in two, which have fewer.
+// in one warpgroup, and where there are fewer.
 constexpr int64_t kMaxLoadedRegisters = 40;
-constexpr int64_t kMaxLoadedRegistersOfTwo = 16;
+constexpr int64_t kMaxLoadedRegistersOfTight = 16;
 
 // A branch that only computes, from registers and loads: products may be in
 // flight all along.
@@ -229,13 +229,12 @@ static void issueCopiesLate(Block &block) {
 
 // Loads from shared memory queue behind the operands of the products in flight:
 // as many as there are registers for are issued in front of the products.
-static void loadEarly(Block &block, KernelAttr kernel) {
+static void loadEarly(Block &block, KernelAttr kernel, bool isTight) {
   SmallVector<Operation *> loads;
   for (Operation &op : block)
     if (isSharedLoad(op))
       loads.push_back(&op);
-  int64_t most =
-      kernel.getWarps() > 4 ? kMaxLoadedRegistersOfTwo : kMaxLoadedRegisters;
+  int64_t most = isTight ? kMaxLoadedRegistersOfTight : kMaxLoadedRegisters;
   DenseMap<Operation *, int64_t> taken;
   for (Operation *load : loads) {
     Operation *place = findGroupInFront(load);
@@ -266,7 +265,7 @@ static void waitLate(MmaWaitOp op) {
 // Rounds a fragment in front of the second product that is issued behind its
 // own: the first keeps the tensor cores busy, and the second needs the
 // registers that the rounding frees. For two warpgroups, of which one computes
-// while the other issues products.
+// while the other issues products, and for roles of few registers.
 static void roundEarly(MmaWaitOp op) {
   if (!op->hasOneUse() || !isa<arith::TruncFOp>(*op->user_begin()))
     return;
@@ -313,18 +312,20 @@ static void overlapBlock(Block &block, KernelAttr kernel) {
   issueCopiesLate(block);
   // From the end: a wait does not stop at one that moves later itself.
   SmallVector<MmaWaitOp> waits(block.getOps<MmaWaitOp>());
-  bool isWide = kernel.getWarps() > 4;
+  RoleOp role = products.empty() ? RoleOp() : getRole(products.front());
+  // Two warpgroups, and roles that hand registers to one another.
+  bool isTight = kernel.getWarps() > 4 || (role && role.getRegisters());
   for (MmaWaitOp wait : llvm::reverse(waits)) {
     waitLate(wait);
-    if (isWide)
+    if (isTight)
       roundEarly(wait);
   }
   // In warps that only compute, nothing else hides the latency.
-  if (!products.empty() && getRole(products.front())) {
+  if (role) {
     addressEarly(block);
-    // Two warpgroups have no registers for that beside the initial state.
-    if (!isWide || isa<scf::ForOp>(block.getParentOp()))
-      loadEarly(block, kernel);
+    // Roles of few registers have none for that beside the initial state.
+    if (!isTight || isa<scf::ForOp>(block.getParentOp()))
+      loadEarly(block, kernel, isTight);
   }
   countPending(block);
 }

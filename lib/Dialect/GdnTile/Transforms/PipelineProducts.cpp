@@ -63,6 +63,9 @@ using Ops = llvm::SetVector<Operation *>;
 struct Half {
   /// The products that need no other one of the half, with what they need.
   Ops issue;
+  /// Of the second half, releases of stages that only products read which the
+  /// next iteration has to wait for anyway.
+  Ops release;
   /// In the first half the products that need those; in the second what frees
   /// registers and stages.
   Ops follow;
@@ -70,7 +73,7 @@ struct Half {
 
   SmallVector<Operation *> getAll() const {
     SmallVector<Operation *> all;
-    for (const Ops *part : {&issue, &follow, &rest})
+    for (const Ops *part : {&issue, &release, &follow, &rest})
       llvm::append_range(all, *part);
     return all;
   }
@@ -91,6 +94,7 @@ private:
   Ops orderIssue(const Ops &ops, int64_t level);
   void orderFirst();
   void orderSecond();
+  bool isReleasedEarly(RingReleaseOp release);
   void addRest(const Ops &ops, Half &half);
   void addWithNeeds(Operation *op, const Ops &among, Ops &to);
   void findCarried();
@@ -180,16 +184,21 @@ SmallVector<Operation *> sorted(const Ops &ops) {
   return result;
 }
 
-// Waits for stages and copies, then the products of `level` with what they
-// need.
+// Copies and waits for the stages that the products of `level` read, then these
+// with what they need.
 Ops ProductPipeliner::orderIssue(const Ops &ops, int64_t level) {
-  Ops issue;
-  for (Operation *op : sorted(ops))
-    if (isa<RingWaitOp, CopyInOp>(op))
-      addWithNeeds(op, ops, issue);
+  Ops issue, products;
   for (Operation *op : sorted(ops))
     if (isa<MmaOp>(op) && levels.ofUses(op) == level)
+      addWithNeeds(op, ops, products);
+  auto isRead = [&](Operation *wait) {
+    return llvm::any_of(products,
+                        [&](Operation *op) { return areOrdered(wait, op); });
+  };
+  for (Operation *op : sorted(ops))
+    if (isa<CopyInOp>(op) || (isa<RingWaitOp>(op) && isRead(op)))
       addWithNeeds(op, ops, issue);
+  issue.insert_range(products);
   return issue;
 }
 
@@ -219,11 +228,14 @@ void ProductPipeliner::addRest(const Ops &ops, Half &half) {
   add(Branches);
 }
 
-// Behind the first products those that need them; what only the second half
-// needs runs beside the last.
+// Behind the first products waits for other stages, and the products that need
+// them; what only the second half needs runs beside the last.
 void ProductPipeliner::orderFirst() {
   first.issue = orderIssue(firstOps, 0);
   Ops done = first.issue;
+  for (Operation *op : sorted(firstOps))
+    if (isa<RingWaitOp>(op))
+      addWithNeeds(op, firstOps, done);
   for (Operation *op : sorted(firstOps))
     if (isa<MmaOp>(op))
       addWithNeeds(op, firstOps, done);
@@ -233,17 +245,36 @@ void ProductPipeliner::orderFirst() {
   addRest(firstOps, first);
 }
 
+// Whether all that reads the ring's tiles is behind what the next iteration
+// starts with: ops of the first half, and products whose results it takes over.
+bool ProductPipeliner::isReleasedEarly(RingReleaseOp release) {
+  for (Operation *op : secondOps) {
+    if (op == release || !areOrdered(op, release) || isa<RingReleaseOp>(op))
+      continue;
+    bool isTakenOver =
+        isa<MmaOp>(op) && second.issue.contains(op) &&
+        llvm::is_contained(loop.getYieldedValues(), op->getResult(0));
+    if (!isTakenOver)
+      return false;
+  }
+  return true;
+}
+
 // Fragments are rounded and stages released as soon as the products are done;
 // what other warps have to be waited for comes last.
 void ProductPipeliner::orderSecond() {
   second.issue = orderIssue(secondOps, secondLevel);
+  for (Operation *op : sorted(secondOps))
+    if (auto release = dyn_cast<RingReleaseOp>(op);
+        release && isReleasedEarly(release))
+      second.release.insert(op);
   for (Operation *op : sorted(secondOps)) {
     bool isReady = llvm::all_of(getUsedValues(op), [&](Value value) {
       Operation *def = value.getDefiningOp();
       return !isInside(def) || isCheap(def) || firstOps.contains(def) ||
              second.issue.contains(def) || second.follow.contains(def);
     });
-    if (!second.issue.contains(op) && isReady &&
+    if (!second.issue.contains(op) && !second.release.contains(op) && isReady &&
         (isa<RingReleaseOp>(op) || isMemoryEffectFree(op)))
       second.follow.insert(op);
   }
@@ -399,6 +430,7 @@ void ProductPipeliner::buildBody(scf::ForOp pipelined) {
     }
   };
   clone(second.issue.getArrayRef(), now);
+  clone(second.release.getArrayRef(), now);
   next.map(
       loop.getInductionVar(),
       arith::AddIOp::create(b, pipelined.getInductionVar(), loop.getStep()));

@@ -129,6 +129,11 @@ void Specializer::groupCopies() {
     place->tiles.push_back(tile);
     place->copies.push_back(copy);
   }
+  // What runs ahead waits for its tiles first. A stage that math holds would
+  // keep the copies behind it back.
+  llvm::stable_sort(loaded, [](const Loaded &a, const Loaded &b) {
+    return a.isOfMath + !a.isOfAhead < b.isOfMath + !b.isOfAhead;
+  });
 }
 
 // Warpgroups start alike; where that gives the math role too few registers, the

@@ -66,7 +66,7 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
 
     | field | meaning |
     |---|---|
-    | `phases` | `fused`: chunkwise, one program (CPU); `split`: a chunk-parallel *prepare* kernel and a serial *scan* kernel (GPU); `segmented`: split, with the chunks of a sequence cut into segments that run side by side (GPU); `step`: the state in registers for all tokens (decode, verify) |
+    | `phases` | `fused`: chunkwise, one program (CPU; GPU: see below); `split`: a chunk-parallel *prepare* kernel and a serial *scan* kernel (GPU); `segmented`: split, with the chunks of a sequence cut into segments that run side by side (GPU); `step`: the state in registers for all tokens (decode, verify) |
     | `chunk` | tokens per chunk: a power of two, 16 to 64; `step` phases on the GPU: 8 = eight tokens at a time by products, else token by token |
     | `value_block` | rows of the state (value index) per work item, a multiple of 16 on the GPU (`step` phases token by token: of the rows that its warps hold at once) |
     | `stages` | buffers per shared-memory tile of the scan: 1 (synchronous) or more |
@@ -113,6 +113,11 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     the function is called: that with blocks of twice as many rows if the sequences
     or segments give `wide_from` blocks of `value_block` rows or more. Both compute
     the same bits.
+
+    On the GPU `fused` is one kernel, in which eight more warps of each block make T and P of the next chunks while
+    four scan: for 16-bit inputs with a gate per head or none, `precision = default`, chunks of 64, a `value_block`
+    of 64 and two stages or more, on targets with warpgroup products. It reads and writes least, but T and P of a chunk
+    take too long beside the scan to be selected: python/benchmarks/NOTES.md has the measurement.
 
     Example: `#gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>`.
   }];

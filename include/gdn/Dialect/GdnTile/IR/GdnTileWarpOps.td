@@ -32,7 +32,7 @@ def GdnTile_EachWarpOp : GdnTile_Op<"each_warp", [
       warp, so that a fragment is both operands of `gdn_tile.warp_mma` as it stands;
     * a tile that is allocated there is the warp's own and lives as long as the item; `gdn_tile.free`
       ends its life earlier;
-    * the tiles of the block are only read;
+    * of the tiles of the block an item writes only what no other item reads or writes;
     * `gdn_tile.barrier` orders the lanes of the warp, not the block.
 
     ```mlir
