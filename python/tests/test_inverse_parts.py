@@ -30,6 +30,9 @@ FAMILIES = {
     "all keys equal, beta 1.9": (slice(0, T), 1.9, 0.0, 3e-2, 4.5e-2),
     "near keys, beta 0.99": (slice(0, T), 0.99, 0.05, 7e-3, 6.5e-3),
     "near keys, beta 1.9": (slice(0, T), 1.9, 0.3, 8e-3, 1.05e-2),
+    # Entries of 0.6 and of 0.42: on both sides of the limit, and near it.
+    "all keys equal, beta 0.6": (slice(0, T), 0.6, 0.0, 1.1e-2, 1e-2),
+    "all keys equal, beta 0.42": (slice(0, T), 0.42, 0.0, 1.3e-2, 1.1e-2),
 }
 
 
@@ -135,16 +138,31 @@ def test_later_tokens_change_no_bit(model, changed):
         assert not np.array_equal(o[:, changed:], mixed_o[:, changed:])
 
 
-@pytest.mark.parametrize("model", ("gated_delta", "kda"))
-def test_what_prepare_writes(model):
-    """In the machine code: the split rows, the chunks' flags, and the second part only of flagged chunks."""
-    x = problem("equal keys from there on", model)
+@pytest.mark.parametrize(("beta", "is_split"), ((0.6, True), (0.42, False)))
+def test_which_rows_are_split(beta, is_split):
+    """Those with an entry above 0.5, by the machine code."""
+    x = problem(f"all keys equal, beta {beta}", "gated_delta")
+    *_, gates = prepared("gated_delta", x)
+    rows = large_rows(x).swapaxes(0, 1)
+    assert rows.any() == is_split
+    assert np.array_equal(gates[:, :, -C - 8 : -8], rows)
+
+
+def prepared(model, x):
+    """The workspaces of N, in its parts, and of the factors."""
     operands = {name: array.copy() for name, array in x.items()}
     state = operands.pop("state")
     o = store(np.full((1, T, HV, V), np.nan), "bf16")
     buffers = test_ptx.run(text(model), [*operands.values(), o, state])
     inverse = next(b for b in buffers if b.ndim == 5).view(np.uint16)
-    gates = next(b for b in buffers if b.ndim == 3 and b.shape[2] % C == 8).view(np.float32)
+    return inverse, next(b for b in buffers if b.ndim == 3 and b.shape[2] % C == 8).view(np.float32)
+
+
+@pytest.mark.parametrize("model", ("gated_delta", "kda"))
+def test_what_prepare_writes(model):
+    """In the machine code: the split rows, the chunks' flags, and the second part only of flagged chunks."""
+    x = problem("equal keys from there on", model)
+    inverse, gates = prepared(model, x)
     rows = large_rows(x).swapaxes(0, 1)
     assert np.array_equal(rows.any(2), [[False, False], [True, False], [False, False]])
     assert np.array_equal(gates[:, :, -C - 8 : -8], rows)

@@ -38,7 +38,6 @@ private:
   void allocateTiles();
   void buildChunk();
   void buildHead(Value head);
-  void sumGates();
   /// i >= j, for rows i and columns j.
   Value mask();
   Value headDecay();
@@ -199,15 +198,6 @@ void BlockPrepareKernel::build() {
   k.launch(host.createOrFold<arith::MulIOp>(plan.slots, heads));
 }
 
-// The summed gates of the chunk in log2 units. Rows behind the end hold 0 and
-// repeat the last sum.
-void BlockPrepareKernel::sumGates() {
-  Value raw = k.load(whole(k, gateTile), {1, c});
-  Value value = k.fmax(raw, k.constant(kMinGate));
-  k.store(k.fmul(value, k.constant(kLog2E)), whole(k, gateTile));
-  gdn_tile::CumsumOp::create(k, gateTile);
-}
-
 // Gam.
 Value BlockPrepareKernel::headDecay() {
   Value difference = k.fsub(k.load(whole(k, gateTile), {c, 1}),
@@ -219,7 +209,7 @@ Value BlockPrepareKernel::headDecay() {
 
 void BlockPrepareKernel::buildHead(Value head) {
   if (gate) {
-    sumGates();
+    storeGateSums(k, gateTile, gateTile);
     writeGateRows(k, plan, gateTile, /*beta=*/Value(), gates, slot, head);
   }
   Value products = k.mma(k.load(whole(k, qTile), {c, kp}), kTile, Value(),

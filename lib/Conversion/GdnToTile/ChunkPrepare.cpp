@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ChunkPrepare.h"
+#include "PrepareKernel.h"
 #include "WarpInverse.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -36,8 +37,9 @@ void ChunkPrepare::build() {
   sumGates();
   buildProducts();
   invertDiagonal();
-  buildColumns();
-  writeFactors();
+  k.eachWarp(k.index(blocks), [&](Value j) { buildColumn(j); });
+  if (out.gates)
+    k.eachWarp(k.index(1), [&](Value) { writeFactors(); });
   if (plan.isDelta)
     buildLow();
 }
@@ -45,15 +47,8 @@ void ChunkPrepare::build() {
 // By one warp: the sums of 64 gates are few instructions, and the others have
 // products to make meanwhile.
 void ChunkPrepare::sumGates() {
-  if (!in.gate)
-    return;
-  auto warp = gdn_tile::EachWarpOp::create(k, k.index(1));
-  OpBuilder::InsertionGuard guard(k);
-  k.setInsertionPointToStart(&warp.getBody().front());
-  Value raw = k.load(whole(k, in.gate), {1, c});
-  Value value = k.fmax(raw, k.constant(kMinGate));
-  k.store(k.fmul(value, k.constant(kLog2E)), whole(k, sums));
-  gdn_tile::CumsumOp::create(k, sums);
+  if (in.gate)
+    k.eachWarp(k.index(1), [&](Value) { storeGateSums(k, in.gate, sums); });
 }
 
 // One product after the other: warps beside the scan have no registers for two.
@@ -76,12 +71,10 @@ void ChunkPrepare::buildProducts() {
 }
 
 void ChunkPrepare::invertDiagonal() {
-  if (!plan.isDelta)
-    return;
-  auto warp = gdn_tile::EachWarpOp::create(k, k.index(1));
-  OpBuilder::InsertionGuard guard(k);
-  k.setInsertionPointToStart(&warp.getBody().front());
-  gdn_tile::BlockInverseOp::create(k, products, in.beta, inverses);
+  if (plan.isDelta)
+    k.eachWarp(k.index(1), [&](Value) {
+      gdn_tile::BlockInverseOp::create(k, products, in.beta, inverses);
+    });
 }
 
 // The tokens of a vector from `first` on, as a row or as a column.
@@ -133,14 +126,14 @@ Value ChunkPrepare::buildBlock(Value j, int64_t i, ArrayRef<Value> before,
   return branch.getResult(0);
 }
 
-// Without the diagonal, in the diagonal block.
-Value ChunkPrepare::strict(Value block, Value isDiagonal) {
+// What lies above the diagonal of a diagonal block, and the diagonal, counts as
+// zero.
+Value ChunkPrepare::masked(Value value, Value isDiagonal, bool keepsDiagonal) {
   auto mask = [&] {
-    Value isEarlier = k.compare(arith::CmpIPredicate::slt, k.iota({kBlock, 1}),
-                                k.iota({1, kBlock}));
-    return k.select(isEarlier, block, k.constant(0.0));
+    return k.select(isEarlier(k, /*orSame=*/keepsDiagonal), value,
+                    k.constant(0.0));
   };
-  return k.ifElse(isDiagonal, mask, block);
+  return k.ifElse(isDiagonal, mask, value);
 }
 
 void ChunkPrepare::storeBlock(Value block, Value tile, int64_t i, Value j) {
@@ -173,7 +166,7 @@ void ChunkPrepare::forEachBlock(
         block.decay = decayOf(i, j);
       if (plan.isDelta) {
         z = buildBlock(j, i, before, block.isDiagonal);
-        block.n = strict(z, block.isDiagonal);
+        block.n = masked(z, block.isDiagonal, /*keepsDiagonal=*/false);
       }
       SmallVector<Value> results = build(block);
       results.push_back(z);
@@ -195,12 +188,7 @@ Value ChunkPrepare::scoreOf(Value j, const Block &block) {
     score = k.fmul(score, block.decay);
   if (plan.isUnit)
     score = k.fmul(score, tokensAt(in.beta, first, /*isRow=*/false));
-  auto mask = [&] {
-    Value isEarlier = k.compare(arith::CmpIPredicate::sle, k.iota({kBlock, 1}),
-                                k.iota({1, kBlock}));
-    return k.select(isEarlier, score, k.constant(0.0));
-  };
-  return k.ifElse(block.isDiagonal, mask, score);
+  return masked(score, block.isDiagonal, /*keepsDiagonal=*/true);
 }
 
 Value ChunkPrepare::decayed(const Block &block) {
@@ -208,11 +196,7 @@ Value ChunkPrepare::decayed(const Block &block) {
 }
 
 // All blocks are made before the first is stored: the tiles may still be read.
-void ChunkPrepare::buildColumns() {
-  auto warps = gdn_tile::EachWarpOp::create(k, k.index(blocks));
-  OpBuilder::InsertionGuard guard(k);
-  k.setInsertionPointToStart(&warps.getBody().front());
-  Value j = warps.getItem();
+void ChunkPrepare::buildColumn(Value j) {
   Value rounded = k.zero({kBlock, kBlock}, plan.type);
   Value largest = k.zero({kBlock, kBlock}, k.getF32Type());
   SmallVector<Value> scores, inverse, zeros(1, rounded);
@@ -255,28 +239,18 @@ Access ChunkPrepare::factorAt(GateRow row, Value token) {
 }
 
 void ChunkPrepare::writeFactors() {
-  if (!out.gates)
-    return;
-  auto warp = gdn_tile::EachWarpOp::create(k, k.index(1));
-  OpBuilder::InsertionGuard guard(k);
-  k.setInsertionPointToStart(&warp.getBody().front());
   Value beta;
   if (plan.isUnit) {
-    beta = k.load(whole(k, in.beta), {1, c});
+    beta = in.beta;
     k.store(k.zero({1, c}, k.getF32Type()), factorAt(kSplit));
     Value flag = arith::SelectOp::create(k, anyIsSplit(), k.constant(1.0),
                                          k.constant(0.0));
     k.store(k.broadcast(flag, {1, kFlagSize}), factorAt(kGateRows));
   }
-  if (!in.gate)
-    return k.store(beta, factorAt(kRest));
-  Value sum = k.load(whole(k, sums), {1, c});
-  Value last = k.load({sums, {k.index(c - 1)}, {0}, {}}, {1, 1});
-  Value grown = k.exp2(sum);
-  k.store(grown, factorAt(kGrown));
-  Value rest = k.exp2(k.fsub(last, sum));
-  k.store(beta ? k.fmul(rest, beta) : rest, factorAt(kRest));
-  k.store(k.fmul(grown, k.constant(scale)), factorAt(kScaledGrown));
+  if (in.gate)
+    storeGateRows(k, plan, sums, beta, out.gates);
+  else
+    k.store(k.load(whole(k, beta), {1, c}), factorAt(kRest));
 }
 
 // What the rounding has left of N, in rows with a large entry anywhere. Rare: N
@@ -286,16 +260,13 @@ void ChunkPrepare::buildLow() {
   OpBuilder::InsertionGuard guard(k);
   k.setInsertionPointToStart(branch.thenBlock());
   Value rows = k.tile({blocks * c}, k.getF32Type());
-  markRows(rows);
-  maskLow(rows);
+  k.eachWarp(k.index(blocks), [&](Value j) { markRows(rows, j); });
+  k.eachWarp(k.index(blocks), [&](Value i) { maskLow(rows, i); });
 }
 
 // All errors, and the rows of each column of blocks with large entries.
-void ChunkPrepare::markRows(Value rows) {
-  auto warps = gdn_tile::EachWarpOp::create(k, k.index(blocks));
-  OpBuilder::InsertionGuard guard(k);
-  k.setInsertionPointToStart(&warps.getBody().front());
-  Value j = warps.getItem(), zero = k.constant(0.0), one = k.constant(1.0);
+void ChunkPrepare::markRows(Value rows, Value j) {
+  Value zero = k.constant(0.0), one = k.constant(1.0);
   auto build = [&](const Block &block) -> SmallVector<Value> {
     Value value = decayed(block);
     Value error = k.roundingError(value, k.convert(value, plan.type));
@@ -312,11 +283,8 @@ void ChunkPrepare::markRows(Value rows) {
   });
 }
 
-void ChunkPrepare::maskLow(Value rows) {
-  auto warps = gdn_tile::EachWarpOp::create(k, k.index(blocks));
-  OpBuilder::InsertionGuard guard(k);
-  k.setInsertionPointToStart(&warps.getBody().front());
-  Value i = warps.getItem(), zero = k.constant(0.0);
+void ChunkPrepare::maskLow(Value rows, Value i) {
+  Value zero = k.constant(0.0);
   Value first = k.mul(i, k.index(kBlock)), isOwn;
   for (int64_t j = 0; j < blocks; ++j) {
     Value token = k.add(first, k.index(j * c));

@@ -51,17 +51,17 @@ private:
   void sumGates();
   void buildProducts();
   void invertDiagonal();
-  void buildColumns();
+  void buildColumn(Value j);
   void writeFactors();
   void buildLow();
-  void markRows(Value rows);
-  void maskLow(Value rows);
+  void markRows(Value rows, Value j);
+  void maskLow(Value rows, Value i);
   void forEachBlock(Value j, ArrayRef<Value> zeros,
                     function_ref<SmallVector<Value>(const Block &)> build,
                     function_ref<void(int64_t i, ValueRange)> handle);
   Value buildBlock(Value j, int64_t i, ArrayRef<Value> before,
                    Value isDiagonal);
-  Value strict(Value block, Value isDiagonal);
+  Value masked(Value value, Value isDiagonal, bool keepsDiagonal);
   Value scoreOf(Value j, const Block &block);
   Value decayed(const Block &block);
   Value decayOf(int64_t i, Value j);

@@ -212,6 +212,14 @@ Value KernelBuilder::anyOfColumns(Value condition) {
       *this, VectorType::get({1, type.getDimSize(1)}, getI1Type()), condition);
 }
 
+void KernelBuilder::eachWarp(Value count,
+                             function_ref<void(Value item)> build) {
+  auto warps = gdn_tile::EachWarpOp::create(*this, count);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(&warps.getBody().front());
+  build(warps.getItem());
+}
+
 Value KernelBuilder::ifElse(Value condition, function_ref<Value()> then,
                             Value otherwise) {
   auto branch =

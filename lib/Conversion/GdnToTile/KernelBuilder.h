@@ -101,6 +101,8 @@ public:
   /// Whether a condition holds anywhere, an i1; in each column.
   Value any(Value condition);
   Value anyOfColumns(Value condition);
+  /// What the warps of the block, or of a role, do for items 0 .. count - 1.
+  void eachWarp(Value count, function_ref<void(Value item)> build);
   /// `then()` where the uniform condition holds, else `otherwise`.
   Value ifElse(Value condition, function_ref<Value()> then, Value otherwise);
   Value zero(Shape2 shape, Type elementType);

@@ -12,6 +12,13 @@
 
 namespace mlir::gdn {
 
+/// The sums of a chunk's raw gates in log2 units; both may be one tile. Rows
+/// behind the end hold 0 and repeat the last sum.
+void storeGateSums(KernelBuilder &k, Value raw, Value sums);
+/// The first rows of a tile laid out as `gates`: what follows from the sums,
+/// and `beta` where T has a unit diagonal.
+void storeGateRows(KernelBuilder &k, const RecurrencePlan &plan, Value sums,
+                   Value beta, Value tile);
 /// The rows of the workspace `gates` that belong to a slot and head and follow
 /// from the sums of its gates, in log2 units; `beta` where T has a unit
 /// diagonal.

@@ -12,6 +12,13 @@
 using namespace mlir;
 using namespace mlir::gdn;
 
+Value mlir::gdn::isEarlier(KernelBuilder &k, bool orSame) {
+  constexpr int64_t block = WarpInverse::kBlock;
+  return k.compare(orSame ? arith::CmpIPredicate::sle
+                          : arith::CmpIPredicate::slt,
+                   k.iota({block, 1}), k.iota({1, block}));
+}
+
 WarpInverse::WarpInverse(KernelBuilder &k, int64_t chunk, Value products,
                          Value beta)
     : k(k), products(products), beta(beta) {
@@ -110,19 +117,12 @@ InverseWriter::InverseWriter(KernelBuilder &k, const RecurrencePlan &plan,
   k.store(k.zero({1, c}, k.getF32Type()), {factors, {at(kSplit)}, {0}, {}});
 }
 
-// Rows are those of the earlier token j, columns those of i: j < i.
-static Value strictMask(KernelBuilder &k) {
-  constexpr int64_t block = WarpInverse::kBlock;
-  return k.compare(arith::CmpIPredicate::slt, k.iota({block, 1}),
-                   k.iota({1, block}));
-}
-
 void InverseWriter::begin(int64_t i) {
   row = i;
   if (!plan.isUnit)
     return;
-  Value largest =
-      k.select(strictMask(k), k.abs(inverse.at(i, i)), k.constant(0.0));
+  Value largest = k.select(isEarlier(k, /*orSame=*/false),
+                           k.abs(inverse.at(i, i)), k.constant(0.0));
   for (int64_t j = 0; j < i; ++j)
     largest = k.fmax(largest, k.abs(inverse.at(j, i)));
   isLarge = k.greater(largest, k.constant(kLargeEntry));
@@ -140,7 +140,7 @@ void InverseWriter::store(int64_t j, Value decay) {
     return high.store(block, j);
   }
   if (j == row)
-    block = k.select(strictMask(k), block, k.constant(0.0));
+    block = k.select(isEarlier(k, /*orSame=*/false), block, k.constant(0.0));
   high.store(block, j);
   auto branch = scf::IfOp::create(k, isSplit[row]);
   OpBuilder::InsertionGuard guard(k);

@@ -16,6 +16,10 @@ namespace mlir::gdn {
 /// tokens cancel little enough for one part.
 constexpr double kLargeEntry = 0.5;
 
+/// In a transposed block on the diagonal: whether the row's token is earlier
+/// than the column's, or the same.
+Value isEarlier(KernelBuilder &k, bool orSame);
+
 /// The inverse A of I + strictlower(M_ij beta_j), in the region of a
 /// gdn_tile.each_warp and in blocks of 16 tokens, all of them transposed. With
 /// Z_ji = A_ij^T, L_ik = -M_ik beta_k and D_i the inverse of the diagonal block

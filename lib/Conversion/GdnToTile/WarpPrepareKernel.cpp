@@ -51,7 +51,6 @@ private:
   void writeRow(int64_t i);
   Value decayOf(Value late, int64_t j, bool isDiagonal);
   Access tokensOf(Value memref, Value rowOf, Value rowsOf, Value headOf);
-  Value mask();
   Value blockOf(Value tile, int64_t row, int64_t col);
   Value rowsOf(Value vector, int64_t block);
   Value headAt(Value item);
@@ -176,20 +175,9 @@ Value WarpPrepareKernel::rowsOf(Value vector, int64_t block) {
   return k.load({vector, {k.index(block * kBlock)}, {0}, {}}, {kBlock, 1});
 }
 
-// Rows are those of the earlier token j, columns those of i: i >= j.
-Value WarpPrepareKernel::mask() {
-  return k.compare(arith::CmpIPredicate::sle, k.iota({kBlock, 1}),
-                   k.iota({1, kBlock}));
-}
-
-// The summed gates of the chunk in log2 units. Rows behind the end hold 0 and
-// repeat the last sum.
 void WarpPrepareKernel::sumGates(Value item, bool isWritten) {
   sums = k.tile({c}, k.getF32Type());
-  Value raw = k.load(whole(k, k.stage(gateTiles, item)), {1, c});
-  Value value = k.fmax(raw, k.constant(kMinGate));
-  k.store(k.fmul(value, k.constant(kLog2E)), whole(k, sums));
-  gdn_tile::CumsumOp::create(k, sums);
+  storeGateSums(k, k.stage(gateTiles, item), sums);
   if (isWritten)
     writeGateRows(k, plan, sums, plan.isUnit ? headBeta : Value(), gates, slot,
                   head);
@@ -200,7 +188,7 @@ Value WarpPrepareKernel::decayOf(Value late, int64_t j, bool isDiagonal) {
   Value difference = k.fsub(late, rowsOf(sums, j));
   // Masked before the exponent: above the diagonal it could overflow.
   if (isDiagonal)
-    difference = k.select(mask(), difference,
+    difference = k.select(isEarlier(k, /*orSame=*/true), difference,
                           k.constant(-std::numeric_limits<float>::infinity()));
   return k.exp2(difference);
 }
@@ -220,7 +208,7 @@ void WarpPrepareKernel::writeRow(int64_t i) {
       if (plan.isUnit)
         score = k.fmul(score, rowsOf(headBeta, j));
       if (i == j)
-        score = k.select(mask(), score, k.constant(0.0));
+        score = k.select(isEarlier(k, /*orSame=*/true), score, k.constant(0.0));
       scoreRow->store(score, j);
     }
     if (inverseRows)
@@ -289,10 +277,7 @@ void WarpPrepareKernel::buildChunk() {
     Value left = k.sub(k.index(plan.group), k.mul(part, count));
     count = k.min(count, left);
   }
-  auto warps = gdn_tile::EachWarpOp::create(k, count);
-  OpBuilder::InsertionGuard guard(k);
-  k.setInsertionPointToStart(&warps.getBody().front());
-  buildTask(warps.getItem());
+  k.eachWarp(count, [&](Value item) { buildTask(item); });
 }
 
 Access WarpPrepareKernel::tokensOf(Value memref, Value rowOf, Value rowsOf,

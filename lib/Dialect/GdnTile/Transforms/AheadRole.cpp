@@ -8,7 +8,6 @@
 #include "Specializer.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -52,8 +51,6 @@ static Operation *findLastUse(Block &block, ArrayRef<Value> tiles) {
 // what it writes from the first store on in a stage that has been acquired.
 void Specializer::cloneAhead(Value iteration, IRMapping &mapping) {
   Block &body = candidate.ahead->op.getBody().front();
-  llvm::SetVector<Value> used;
-  getUsedValuesDefinedAbove(candidate.ahead->op.getBody(), used);
   SmallVector<Operation *> lastUses;
   for (Loaded &group : loaded) {
     lastUses.push_back(findLastUse(body, group.tiles));

@@ -13,15 +13,14 @@
 using namespace mlir;
 using namespace mlir::gdn_tile;
 
-// True if something in the loop may write to `memref` or to a view of it.
-static bool isWrittenIn(scf::ForOp loop, Value memref) {
+bool mlir::gdn_tile::isWrittenIn(Operation *root, Value memref) {
   for (Operation *user : memref.getUsers()) {
     if (auto view = dyn_cast<ViewLikeOpInterface>(user)) {
-      if (isWrittenIn(loop, view.getViewDest()))
+      if (isWrittenIn(root, view.getViewDest()))
         return true;
       continue;
     }
-    if (!loop->isProperAncestor(user))
+    if (!root->isAncestor(user))
       continue;
     auto effects = dyn_cast<MemoryEffectOpInterface>(user);
     if (!effects || effects.getEffectOnValue<MemoryEffects::Write>(memref))

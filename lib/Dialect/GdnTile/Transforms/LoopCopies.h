@@ -15,6 +15,10 @@
 
 namespace mlir::gdn_tile {
 
+/// Whether `root`, or an op in its regions, may write to `memref` or to a view
+/// of it.
+bool isWrittenIn(Operation *root, Value memref);
+
 /// The ops of a loop's body that compute values from the induction variable and
 /// from outside, in order. They can be repeated for any other iteration.
 class LoopSlice {

@@ -104,18 +104,6 @@ std::optional<BranchProduct> findBranchProduct(scf::IfOp branch) {
   return BranchProduct{branch, product};
 }
 
-// Whether an op in a region writes the tile, also through a view.
-bool isWrittenIn(Operation *region, Value tile) {
-  return llvm::any_of(tile.getUsers(), [&](Operation *user) {
-    if (!region->isAncestor(user))
-      return false;
-    if (auto view = dyn_cast<ViewLikeOpInterface>(user))
-      return isWrittenIn(region, view.getViewDest());
-    auto effects = dyn_cast<MemoryEffectOpInterface>(user);
-    return !effects || effects.getEffectOnValue<MemoryEffects::Write>(tile);
-  });
-}
-
 // What of the loop's body runs ahead; none if the rest of it writes what that
 // reads or writes, or computes what it needs.
 std::optional<AheadPart> findAheadPart(scf::ForOp loop) {

@@ -131,7 +131,7 @@ void Specializer::groupCopies() {
   }
   // What runs ahead waits for its tiles first. A stage that math holds would
   // keep the copies behind it back.
-  llvm::stable_sort(loaded, [](const Loaded &a, const Loaded &b) {
+  llvm::sort(loaded, [](const Loaded &a, const Loaded &b) {
     return a.isOfMath + !a.isOfAhead < b.isOfMath + !b.isOfAhead;
   });
 }
@@ -214,11 +214,12 @@ RoleOp Specializer::createRole(StringRef name, int64_t warps,
   return role;
 }
 
-// A loop like the original one without its values; the builder is left in its
-// body, behind the ops of `slice`.
+// A loop like the original one without its values, at the end of a role; the
+// builder is left in its body, behind the ops of `slice`.
 scf::ForOp Specializer::createLoop(RoleOp role, Value lower, Value step,
                                    ArrayRef<Operation *> slice,
                                    IRMapping &mapping) {
+  b.setInsertionPoint(role.getBody().front().getTerminator());
   auto copy = scf::ForOp::create(
       b, lower, loop.getUpperBound(), step, ValueRange(),
       [](OpBuilder &b, Location loc, Value, ValueRange) {
@@ -266,7 +267,6 @@ void Specializer::buildLoad() {
   IRMapping mapping;
   RoleOp role = createRole("load", loadWarps, copyRegisters);
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(&role.getBody().front());
   scf::ForOp copyLoop = createLoop(role, loop.getLowerBound(), loop.getStep(),
                                    candidate.copies.getSlice(), mapping);
   Value iteration = iterationOf(copyLoop.getInductionVar());
@@ -349,7 +349,6 @@ void Specializer::buildStore() {
   IRMapping mapping;
   RoleOp role = createRole("store", kStoreWarps, copyRegisters);
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(&role.getBody().front());
   scf::ForOp copyLoop = createLoop(role, loop.getLowerBound(), loop.getStep(),
                                    candidate.storeSlice.getOps(), mapping);
   Value iteration = iterationOf(copyLoop.getInductionVar());
