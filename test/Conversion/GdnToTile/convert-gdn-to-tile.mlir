@@ -365,6 +365,16 @@ func.func @no_schedule(%q: memref<1x4x1x16xf32>, %s: memref<1x1x16x16xf32>) {
 
 // -----
 
+func.func @fused_chunk(%q: memref<1x128x1x64xbf16>, %o: memref<1x128x1x64xbf16>, %s: memref<1x1x64x64xf32>) {
+  // expected-error @+1 {{fused phases in a tile program need chunk = 64, value_block = 64 and two stages or more}}
+  gdn.recurrence ins(%q, %q, %q : memref<1x128x1x64xbf16>, memref<1x128x1x64xbf16>, memref<1x128x1x64xbf16>)
+      outs(%o, %s : memref<1x128x1x64xbf16>, memref<1x1x64x64xf32>)
+      {schedule = #gdn.schedule<phases = fused, chunk = 32, value_block = 64, stages = 2>}
+  return
+}
+
+// -----
+
 func.func @fused_sizes(%q: memref<1x128x1x64xbf16>, %o: memref<1x128x1x64xbf16>, %s: memref<1x1x64x64xf32>) {
   // expected-error @+1 {{fused phases in a tile program need chunk = 64, value_block = 64 and two stages or more}}
   gdn.recurrence ins(%q, %q, %q : memref<1x128x1x64xbf16>, memref<1x128x1x64xbf16>, memref<1x128x1x64xbf16>)

@@ -277,3 +277,57 @@ func.func @opening(%n: index) attributes {gdn_tile.kernel = #kernel} {
   }
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+#kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
+
+// Two rings: the wait for the second comes behind the product that reads the first alone. The stage that only the
+// product of the state reads is released in front of the next wait, that of the other product behind it.
+
+// CHECK-LABEL: func @two_rings
+// CHECK: scf.for %[[I:.*]] = %c0 to
+// CHECK: gdn_tile.mma
+// CHECK: gdn_tile.mma
+// CHECK: gdn_tile.ring_release %[[K:.*]][%[[I]]]
+// CHECK: %[[NEXT:.*]] = arith.addi %[[I]], %c1
+// CHECK: gdn_tile.ring_wait %[[K]][%[[NEXT]]]
+// CHECK: gdn_tile.mma %{{.*}} {transpose_b}
+// CHECK: gdn_tile.ring_release %[[T:.*]][%[[I]]]
+// CHECK: gdn_tile.ring_wait %[[T]][%[[NEXT]]]
+// CHECK: gdn_tile.mma %{{.*}} {transpose_b}
+func.func @two_rings(%n: index, %o: memref<64x64xf32>) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %ks = memref.alloc() : memref<2x64x64xbf16, #shared>
+  %ts = memref.alloc() : memref<2x64x64xbf16, #shared>
+  %kring = gdn_tile.ring(%ks : memref<2x64x64xbf16, #shared>) producers(4) consumers(4) : !gdn_tile.ring<2>
+  %tring = gdn_tile.ring(%ts : memref<2x64x64xbf16, #shared>) producers(4) consumers(4) : !gdn_tile.ring<2>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+      %initial = arith.constant dense<1.0> : vector<64x64xf32>
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%state = %initial) -> (vector<64x64xf32>) {
+        gdn_tile.ring_wait %kring[%i] : !gdn_tile.ring<2>
+        gdn_tile.ring_wait %tring[%i] : !gdn_tile.ring<2>
+        %stage = arith.remui %i, %c2 : index
+        %kt = gdn_tile.stage %ks[%stage] : memref<2x64x64xbf16, #shared> to memref<64x64xbf16, #shared>
+        %tt = gdn_tile.stage %ts[%stage] : memref<2x64x64xbf16, #shared> to memref<64x64xbf16, #shared>
+        %a = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+        %x = gdn_tile.mma %a, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+        %x16 = arith.truncf %x : vector<64x64xf32> to vector<64x64xbf16>
+        %u = gdn_tile.mma %x16, %tt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+        %u16 = arith.truncf %u : vector<64x64xf32> to vector<64x64xbf16>
+        %next = gdn_tile.mma %u16, %kt acc(%state : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+        %y = gdn_tile.mma %u16, %tt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+        gdn_tile.store %y, %o[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+        gdn_tile.ring_release %kring[%i] : !gdn_tile.ring<2>
+        gdn_tile.ring_release %tring[%i] : !gdn_tile.ring<2>
+        scf.yield %next : vector<64x64xf32>
+      }
+      gdn_tile.store %r, %o[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+    }
+  }
+  return
+}

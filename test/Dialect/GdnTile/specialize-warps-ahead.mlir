@@ -141,3 +141,51 @@ func.func @written(%k: memref<?x64xbf16>, %s: memref<64x64xf32>, %chunks: index)
   gdn_tile.store %final, %s[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// A tile that math reads too has consumers in both roles, one at a time of those that take turns. Sums of one warp are
+// no op of all warps. A tile's life does not end in a role: another role's bytes would lie there.
+
+// CHECK-LABEL: func @both
+// CHECK: gdn_tile.ring(%{{.*}} : memref<2x64x64xbf16, {{.*}}>) producers({{[34]}}) consumers(8) : <2>
+// CHECK: gdn_tile.role "math"
+// CHECK: gdn_tile.role "ahead0"
+// CHECK: gdn_tile.cumsum
+// CHECK-NOT: gdn_tile.free
+// CHECK: gdn_tile.role "ahead1"
+// CHECK-NOT: gdn_tile.free
+// CHECK: gdn_tile.role "load"
+func.func @both(%k: memref<?x64xbf16>, %s: memref<64x64xf32>, %chunks: index)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %one = arith.constant dense<1.0> : vector<1x64xf32>
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %t = memref.alloc() : memref<64x64xbf16, #shared>
+  %init = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+  %final = scf.for %i = %c0 to %chunks step %c1 iter_args(%state = %init) -> vector<64x64xf32> {
+    %row = arith.muli %i, %c64 : index
+    gdn_tile.copy_in %k[%row, %c0] dims [0, 1] to %kt : memref<?x64xbf16> to memref<64x64xbf16, #shared>
+    gdn_tile.ahead teams(2) {
+      %sums = memref.alloc() : memref<64xf32, #shared>
+      gdn_tile.each_warp (%w) in (%c1) {
+        gdn_tile.store %one, %sums[%c0] dims [0] : vector<1x64xf32>, memref<64xf32, #shared>
+        gdn_tile.cumsum %sums : memref<64xf32, #shared>
+      }
+      %a = gdn_tile.load %kt[%c0, %c0] dims [1, 0] : memref<64x64xbf16, #shared>, vector<64x64xbf16>
+      gdn_tile.free %sums : memref<64xf32, #shared>
+      gdn_tile.store %a, %t[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+    }
+    %s16 = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %u = gdn_tile.mma %s16, %t acc(%state : vector<64x64xf32>) {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %u16 = arith.truncf %u : vector<64x64xf32> to vector<64x64xbf16>
+    %v = gdn_tile.mma %u16, %kt acc(%u : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %v : vector<64x64xf32>
+  } {gdn_tile.stages = 2 : i64}
+  gdn_tile.store %final, %s[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  return
+}
