@@ -46,6 +46,18 @@ func.func @more_heads(%q: tensor<1x8192x16x128xbf16>, %s: tensor<1x16x128x128xf3
   return %0#0, %1#0, %2#0 : tensor<1x8192x16x128xbf16>, tensor<1x8192x22x128xbf16>, tensor<1x8192x23x128xbf16>
 }
 
+// So many blocks that those of 128 rows run all at once: nothing is cut.
+
+// CPU-LABEL: func @fills_the_gpu
+// SM90-LABEL: func @fills_the_gpu
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 128, stages = 3>
+// SM89-LABEL: func @fills_the_gpu
+func.func @fills_the_gpu(%q: tensor<4x8192x20x128xbf16>, %s: tensor<4x20x128x128xf32>) -> tensor<4x8192x20x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<4x8192x20x128xbf16>, tensor<4x8192x20x128xbf16>, tensor<4x8192x20x128xbf16>)
+      outs(%q, %s : tensor<4x8192x20x128xbf16>, tensor<4x20x128x128xf32>) -> tensor<4x8192x20x128xbf16>, tensor<4x20x128x128xf32>
+  return %0#0 : tensor<4x8192x20x128xbf16>
+}
+
 // CPU-LABEL: func @decode
 // CPU: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 24>
 // Few states: more warps, and no room in the caches for them.

@@ -472,3 +472,56 @@ func.func @ahead_in_place(%x: memref<64x64xf32>, %n: index) attributes {gdn_tile
   }
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// What either branch may have written counts behind both.
+
+// CHECK-LABEL: func @branches_join
+// CHECK: scf.if
+// CHECK: } else {
+// CHECK: gdn_tile.store
+// CHECK: }
+// CHECK-NEXT: gdn_tile.barrier
+// CHECK-NEXT: gdn_tile.load
+func.func @branches_join(%x: memref<64x64xf32>, %c: i1) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %t = memref.alloc() : memref<64x64xf32, #shared>
+  %a = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+  scf.if %c {
+  } else {
+    gdn_tile.store %a, %t[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32, #shared>
+  }
+  %b = gdn_tile.load %t[%c0, %c0] dims [1, 0] : memref<64x64xf32, #shared>, vector<64x64xf32>
+  gdn_tile.store %b, %x[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// Warps may write parts of a tile of the block; all of it is there for the others behind a barrier.
+
+// CHECK-LABEL: func @warps_write
+// CHECK: gdn_tile.each_warp
+// CHECK: gdn_tile.store
+// CHECK: }
+// CHECK-NEXT: gdn_tile.barrier
+// CHECK-NEXT: gdn_tile.load
+func.func @warps_write(%x: memref<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c16 = arith.constant 16 : index
+  %one = arith.constant dense<1.0> : vector<16x64xf32>
+  %t = memref.alloc() : memref<64x64xf32, #shared>
+  gdn_tile.each_warp (%w) in (%c4) {
+    %row = arith.muli %w, %c16 : index
+    gdn_tile.store %one, %t[%row, %c0] dims [0, 1] : vector<16x64xf32>, memref<64x64xf32, #shared>
+  }
+  %b = gdn_tile.load %t[%c0, %c0] dims [1, 0] : memref<64x64xf32, #shared>, vector<64x64xf32>
+  gdn_tile.store %b, %x[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  return
+}

@@ -319,3 +319,32 @@ func.func @branches(%x: memref<64x64xbf16>, %a: vector<64x64xbf16>, %c: i1, %y: 
   gdn_tile.store %w, %y[%c0, %c0] dims [1, 0] : vector<64x64xf32>, memref<64x64xf32>
   return
 }
+
+// A product is not issued in front of the wait for a stage, even if its operands are there.
+
+// CHECK-LABEL: func @behind_the_wait
+// CHECK: gdn_tile.ring_wait
+// CHECK-NEXT: gdn_tile.mma
+// CHECK-NEXT: gdn_tile.ring_wait
+// CHECK-NEXT: gdn_tile.mma
+func.func @behind_the_wait(%x: memref<64x64xbf16>, %y: memref<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %t = memref.alloc() : memref<1x64x64xbf16, #shared>
+  %u = memref.alloc() : memref<1x64x64xbf16, #shared>
+  %first = gdn_tile.ring(%t : memref<1x64x64xbf16, #shared>) producers(4) consumers(4) : !gdn_tile.ring<1>
+  %second = gdn_tile.ring(%u : memref<1x64x64xbf16, #shared>) producers(4) consumers(4) : !gdn_tile.ring<1>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+      %a = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<64x64xbf16>, vector<64x64xbf16>
+      %ts = gdn_tile.stage %t[%c0] : memref<1x64x64xbf16, #shared> to memref<64x64xbf16, #shared>
+      %us = gdn_tile.stage %u[%c0] : memref<1x64x64xbf16, #shared> to memref<64x64xbf16, #shared>
+      gdn_tile.ring_wait %first[%c0] : !gdn_tile.ring<1>
+      %p = gdn_tile.mma %a, %ts {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+      gdn_tile.ring_wait %second[%c0] : !gdn_tile.ring<1>
+      %q = gdn_tile.mma %a, %us {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+      %r = arith.addf %p, %q : vector<64x64xf32>
+      gdn_tile.store %r, %y[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+    }
+  }
+  return
+}
