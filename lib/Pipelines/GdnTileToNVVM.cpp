@@ -12,7 +12,7 @@
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/GPU/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -24,22 +24,21 @@ void mlir::gdn::buildGdnTileToNVVMPipeline(OpPassManager &pm,
                                            const GpuPipelineOptions &options) {
   buildOverlapPipeline(pm, options);
   pm.addPass(createConvertGdnTileToNVVMPass({options.target}));
-  // Inside the kernels only: the host function keeps its checks.
-  OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
+  // Inside the kernels only: the host function keeps its checks. By function,
+  // so that threads can share them.
+  OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>().nest<LLVM::LLVMFuncOp>();
   kernels.addPass(createSCFToControlFlowPass());
   ConvertToLLVMPassOptions toLLVM;
   toLLVM.filterDialects = {"arith", "cf", "ub"};
   kernels.addPass(createConvertToLLVMPass(toLLVM));
   kernels.addPass(createCanonicalizerPass());
   kernels.addPass(createCSEPass());
-  pm.addPass(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
 }
 
 void mlir::gdn::buildGdnToPtxPipeline(OpPassManager &pm,
                                       const GpuPipelineOptions &options) {
   buildGdnToTilePipeline(pm, options);
   buildGdnTileToNVVMPipeline(pm, options);
-  GpuModuleToBinaryPassOptions binary;
-  binary.compilationTarget = "isa";
-  pm.addPass(createGpuModuleToBinaryPass(binary));
+  pm.addPass(createConvertNVVMToPtxPass());
 }

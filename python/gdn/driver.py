@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import threading
 
 _HANDLE = ctypes.c_void_p
@@ -20,7 +21,9 @@ _LOG_BYTES = 16384
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
 _MAX_DYNAMIC_SHARED = 8
 _POINTER_DEVICE = 9
-_JIT_ERROR_LOG, _JIT_ERROR_LOG_SIZE = 5, 6
+_JIT_ERROR_LOG, _JIT_ERROR_LOG_SIZE, _JIT_SPLIT_COMPILE = 5, 6, 34
+# The first driver that compiles the kernels of a module side by side.
+_SPLIT_COMPILE_VERSION = 13000
 _EVENT_DISABLE_TIMING = 2
 
 # cuTensorMapEncodeTiled: element types, swizzles by their bytes, L2 lines of 128 bytes.
@@ -156,12 +159,16 @@ class Driver:
 
     def load(self, ptx, name):
         log = ctypes.create_string_buffer(_LOG_BYTES)
-        keys = (ctypes.c_int * 2)(_JIT_ERROR_LOG, _JIT_ERROR_LOG_SIZE)
-        values = (_HANDLE * 2)(ctypes.addressof(log), _LOG_BYTES)
+        options = {_JIT_ERROR_LOG: ctypes.addressof(log), _JIT_ERROR_LOG_SIZE: _LOG_BYTES}
+        threads = min(ptx.count(".visible .entry"), os.cpu_count() or 1)
+        if threads > 1 and self.version() >= _SPLIT_COMPILE_VERSION:
+            options[_JIT_SPLIT_COMPILE] = threads
+        count = len(options)
+        keys, values = (ctypes.c_int * count)(*options), (_HANDLE * count)(*options.values())
         module = _HANDLE()
         try:
             self._call(
-                "cuModuleLoadDataEx", ctypes.byref(module), ptx.encode(), 2, keys, values, about=f"loading {name}"
+                "cuModuleLoadDataEx", ctypes.byref(module), ptx.encode(), count, keys, values, about=f"loading {name}"
             )
         except CudaError as error:
             said = log.value.decode(errors="replace").strip()

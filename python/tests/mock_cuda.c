@@ -39,7 +39,9 @@ int cuInit(unsigned flags) { return flags; }
 int cuDeviceGetCount(int *count) { return *count = 2, 0; }
 int cuDeviceGet(int *device, int ordinal) { return *device = ordinal + 70, ordinal >= 2 ? 101 : 0; }
 int cuDeviceGetName(char *name, int size, int device) { return snprintf(name, size, "mock %d", device), 0; }
-int cuDriverGetVersion(int *version) { return *version = 13000, 0; }
+static int driver_version = 13000;
+void mock_version(int version) { driver_version = version; }
+int cuDriverGetVersion(int *version) { return *version = driver_version, 0; }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
   return *value = device < 70 ? -1 : attribute == 75 ? 9 : attribute == 76 ? 0 : -1, 0;
 }
@@ -53,12 +55,15 @@ int cuCtxPushCurrent_v2(handle context) { return stack[depth++] = context, logge
 int cuCtxPopCurrent_v2(handle *context) { return *context = stack[--depth], logged("pop\n"); }
 
 int cuModuleLoadDataEx(handle *module, const char *ptx, unsigned count, int *options, void **values) {
-  if (strstr(ptx, "nonsense") && count == 2 && options[0] == 5 && options[1] == 6) {
+  if (strstr(ptx, "nonsense") && count >= 2 && options[0] == 5 && options[1] == 6) {
     snprintf(values[0], (size_t)values[1], "ptxas error: line 4: nonsense");
     return 218;
   }
   *module = 0xABCD00000001u;
-  return logged("load %zu bytes\n", strlen(ptx));
+  logged("load %zu bytes", strlen(ptx));
+  for (unsigned i = 2; i < count; ++i)
+    logged(", option %d = %zu", options[i], (size_t)values[i]);
+  return logged("\n");
 }
 int cuModuleUnload(handle module) { return logged("unload %zx\n", module); }
 int cuModuleGetFunction(handle *function, handle module, const char *name) {

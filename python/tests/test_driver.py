@@ -3,6 +3,7 @@
 """gdn.driver and the launcher above it against a mock of libcuda: what the driver sees of each call."""
 
 import ctypes
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -78,6 +79,24 @@ def test_context_is_popped_after_an_error(driver, mock):
     with pytest.raises(KeyError), driver.on(0):
         raise KeyError
     assert log(mock) == ["retain 0", "push 0", "pop"]
+
+
+def test_kernels_of_a_module_are_compiled_side_by_side(driver, mock, monkeypatch):
+    """Where the driver can: an option that it does not know would be an error."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 16)
+    one, three = (".visible .entry a() {}\n" * count for count in (1, 3))
+    for ptx in (one, three):
+        driver.load(ptx, "forward")
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    driver.load(three, "forward")
+    mock.mock_version(12090)
+    try:
+        driver.load(three, "forward")
+    finally:
+        mock.mock_version(13000)
+    sizes = [len(one), len(three)]
+    expected = [f"{sizes[0]} bytes", *(f"{sizes[1]} bytes, option 34 = {n}" for n in (3, 2)), f"{sizes[1]} bytes"]
+    assert log(mock) == [f"load {line}" for line in expected]
 
 
 def test_load_shows_the_log_of_the_driver(driver):

@@ -202,7 +202,7 @@ LogicalResult run(const Options &options) {
 
   DialectRegistry registry;
   registerAllDialects(registry);
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  MLIRContext context(registry);
   // The op of an error may be a whole kernel.
   context.printOpOnDiagnostic(false);
   auto sources = std::make_shared<llvm::SourceMgr>();

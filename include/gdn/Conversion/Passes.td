@@ -162,4 +162,23 @@ def ConvertGdnTileToNVVMPass
   ];
 }
 
+def ConvertNVVMToPtxPass : Pass<"convert-nvvm-to-ptx", "::mlir::ModuleOp"> {
+  let summary = "compile modules of kernels to PTX, kernels side by side";
+  let description = [{
+    Before: a `gpu.module` with one target, of kernels in the LLVM and NVVM dialects.
+    After: a `gpu.binary` of its name with the text of all its kernels.
+
+    As `gpu-module-to-binary{format=isa}`, which takes a module as a whole. Here each
+    kernel is a module of its own, with the declarations of the module, and the
+    threads of the context compile them side by side. A module with a function that
+    is no kernel, or with the definition of a variable, is compiled as a whole.
+
+    Errors: no target, or several; what LLVM cannot compile.
+  }];
+  let dependentDialects = [
+    "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::NVVM::NVVMDialect"
+  ];
+}
+
 #endif // GDN_CONVERSION_PASSES_TD
