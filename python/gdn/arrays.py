@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import warnings
+import weakref
 from typing import NamedTuple
 
 ITEM_SIZES = {"bf16": 2, "f16": 2, "f32": 4, "i32": 4, "i64": 8}
@@ -190,15 +191,21 @@ _exported = {}
 
 
 @_DELETER
-def _delete(managed):
-    _exported.pop(ctypes.addressof(managed.contents), None)
+def _delete(managed, exported=_exported, address_of=ctypes.addressof):
+    exported.pop(address_of(managed.contents), None)
 
 
 @_DESTRUCTOR
-def _destroy_capsule(capsule):
+def _destroy_capsule(capsule, exported=_exported, is_valid=_raw_is_valid, pointer_of=_raw_pointer, name=_NAME):
     # A consumer renames the capsule and then calls the deleter itself.
-    if _raw_is_valid(capsule, _NAME):
-        _exported.pop(_raw_pointer(capsule, _NAME), None)
+    if is_valid(capsule, name):
+        exported.pop(pointer_of(capsule, name), None)
+
+
+# A consumer may call these when the interpreter is taken down, behind the end of this module: so they have what
+# they need as defaults, and are never freed.
+for _kept in (_exported, _delete, _destroy_capsule):
+    _api.Py_IncRef(ctypes.py_object(_kept))
 
 
 def _export(array):
@@ -375,6 +382,11 @@ def autocast(*xs):
 # --- our own array ----------------------------------------------------------------
 
 
+def _free(driver, device, pointer):
+    with driver.on(device):
+        driver.free(pointer)
+
+
 class DeviceArray:
     """Contiguous device memory, freed with the object; for programs without a library of arrays.
 
@@ -391,6 +403,9 @@ class DeviceArray:
         if self.nbytes:
             with driver.on(device):
                 self.pointer = driver.allocate(self.nbytes, about)
+            # Unlike __del__, not called while the interpreter is taken down, when modules may be empty
+            # and the context may be gone.
+            weakref.finalize(self, _free, driver, device, self.pointer).atexit = False
 
     @classmethod
     def from_bytes(cls, data, shape, dtype, device=0, driver=None):
@@ -436,11 +451,6 @@ class DeviceArray:
 
     def __dlpack_device__(self):
         return _CUDA, self.device
-
-    def __del__(self):
-        if getattr(self, "pointer", 0) and not sys.is_finalizing():
-            with self._driver.on(self.device):
-                self._driver.free(self.pointer)
 
     def __repr__(self):
         return f"DeviceArray({list(self.shape)}, {self.dtype}, device {self.device})"

@@ -2,7 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The launcher at the edges of what it keeps, accepts and refuses; without a device."""
 
+import os
 import struct
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -97,3 +101,27 @@ def test_offsets_of_an_empty_sequence_are_valid(fake):
     fake.write(values["offsets"].pointer, struct.pack("<4i", 0, 20, 20, 40), 0)
     kernel(fake)(**values, validate=True)
     assert len(fake.launches) == 2
+
+
+# Arrays that outlive the module they are of: the holder's names are cleared last, as it comes first in sys.modules.
+AT_EXIT = """
+import ctypes, sys, types
+holder = sys.modules["holder"] = types.ModuleType("holder")
+from fake_driver import FakeDriver
+from gdn import arrays
+driver = FakeDriver()
+early, holder.late, holder.exported = (arrays.DeviceArray((3, 4), "f32", 0, driver) for _ in range(3))
+holder.capsule = holder.exported.__dlpack__()
+for module in (holder, arrays):
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(module))
+del early
+assert len(driver.freed) == 1
+"""
+
+
+def test_arrays_at_the_end_of_the_interpreter():
+    tests = Path(__file__).resolve().parent
+    path = os.pathsep.join(map(str, (tests, tests.parent)))
+    command = [sys.executable, "-c", AT_EXIT]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
