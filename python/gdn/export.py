@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from . import build
+from . import export_mamba2 as mamba2
+from .export_writer import SIGMOID, SILU, ModuleWriter
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,13 @@ class Geometry:
     value_heads: int
     K: int
     V: int
-    taps: int
+    taps: int  # 0: no convolutions, only SiLU
     gate: str | None  # None, "head" or "channel"
-    beta: str = "sigmoid"  # or "2sigmoid"
+    beta: str = "sigmoid"  # or "2sigmoid", or the constants "one" and "two"
     lower_bound: float | None = None
     low_rank: int | None = None  # of the decay's and of the output gate's projection (KDA)
     gate_bias: bool = False  # of the second projection of the output gate
+    conv_bias: bool = False
     output_gate: str | None = "silu"  # activation, or None for a plain norm
     eps: float = 1e-6
 
@@ -69,51 +72,54 @@ def _from_config(config):
 
 def _from_module(module):
     kind = type(module).__name__
-    if getattr(getattr(module, "q_conv1d", None), "bias", None) is not None:
-        raise ValueError(f"export_ir has no form for {kind} with a bias in its convolutions")
+    if kind == "Mamba2Mixer":
+        return mamba2.from_module(module)
     beta = "2sigmoid" if getattr(module, "allow_neg_eigval", False) else "sigmoid"
-    if kind == "GatedDeltaNet" and module.conv_size:
+    conv = getattr(module, "q_conv1d", None)
+    taps, bias = (conv.taps, conv.bias is not None) if conv is not None else (0, False)
+    if kind == "GatedDeltaNet":
         return Geometry(
             module.hidden_size, module.num_heads, module.num_v_heads, module.head_dim, module.head_v_dim,
-            module.conv_size, "head", beta=beta, output_gate="silu" if module.use_gate else None, eps=module.norm_eps,
+            taps, "head", beta=beta, output_gate="silu" if module.use_gate else None, eps=module.norm_eps,
+            conv_bias=bias,
         )  # fmt: skip
     if kind == "KimiDeltaAttention":
         return Geometry(
             module.hidden_size, module.num_heads, module.num_v_heads, module.head_dim, module.head_v_dim,
-            module.q_conv1d.taps, "channel", beta=beta, lower_bound=module.lower_bound, low_rank=module.head_v_dim,
-            gate_bias=True, output_gate="sigmoid", eps=module.o_norm.eps,
+            taps, "channel", beta=beta, lower_bound=module.lower_bound, low_rank=module.head_v_dim,
+            gate_bias=True, output_gate="sigmoid", eps=module.o_norm.eps, conv_bias=bias,
         )  # fmt: skip
-    if kind == "DeltaNet" and module.use_beta:
+    if kind == "DeltaNet":
+        if not module.use_beta:
+            beta = "two" if module.allow_neg_eigval else "one"
         return Geometry(
             module.hidden_size, module.num_heads, module.num_heads, module.head_k_dim, module.head_v_dim,
-            module.q_conv1d.taps, None, beta=beta, output_gate="silu" if module.use_gate else None,
-            eps=module.o_norm.eps,
+            taps, None, beta=beta, output_gate="silu" if module.use_gate else None, eps=module.o_norm.eps,
+            conv_bias=bias,
         )  # fmt: skip
-    raise ValueError(f"export_ir has no form for {kind} with these options")
+    raise ValueError(f"export_ir has no form for {kind}")
 
 
 def geometry(source):
     """The `Geometry` of a gdn.nn mixer, or of a transformers configuration (object or dict)."""
-    if isinstance(source, Geometry):
+    if isinstance(source, (Geometry, mamba2.Mamba2Geometry)):
         return source
     if isinstance(source, dict) or hasattr(source, "model_type"):
         return _from_config(source)
     return _from_module(source)
 
 
-class _Writer:
-    def __init__(self, geometry, B, T, dtype, name):
-        self.g, self.B, self.T, self.dtype = geometry, B, T, dtype
-        self.f = build.Function(name)
-
+class _Writer(ModuleWriter):
     def parameters(self):
         """Name, shape and element type of the parameters, in order."""
         g, d = self.g, self.dtype
         weights = [("q_proj", g.keys), ("k_proj", g.keys), ("v_proj", g.values)]
         for name, size in weights:
             yield f"{name}.weight", (size, g.hidden), d
-        for name, size in (("q_conv1d", g.keys), ("k_conv1d", g.keys), ("v_conv1d", g.values)):
+        for name, size in (("q_conv1d", g.keys), ("k_conv1d", g.keys), ("v_conv1d", g.values)) if g.taps else ():
             yield f"{name}.weight", (size, g.taps), d
+            if g.conv_bias:
+                yield f"{name}.bias", (size,), d
         if g.gate == "head":
             yield "a_proj.weight", (g.value_heads, g.hidden), d
         if g.gate == "channel":
@@ -122,7 +128,8 @@ class _Writer:
         if g.gate:
             yield "A_log", (g.value_heads,), "f32"
             yield "dt_bias", (g.value_heads,) + ((g.K,) if g.gate == "channel" else ()), "f32"
-        yield "b_proj.weight", (g.value_heads, g.hidden), d
+        if g.beta in SIGMOID:
+            yield "b_proj.weight", (g.value_heads, g.hidden), d
         if g.output_gate and g.low_rank:
             yield "g_proj.0.weight", (g.low_rank, g.hidden), d
             yield "g_proj.1.weight", (g.values, g.low_rank), d
@@ -133,114 +140,23 @@ class _Writer:
         yield "o_norm.weight", (g.V,), d
         yield "o_proj.weight", (g.hidden, g.values), d
 
-    # --- pieces ---
-
-    def generic(self, result, inputs, maps, shape, dtype, like, lines, into=None):
-        """Elementwise `lines` over %0, %1, ... (float32) into a tensor of `dtype`; `maps` as of d0, d1, ..."""
-        f, rank = self.f, len(shape)
-        into = into or f.empty_like(f"{result}_empty", like, shape, dtype)
-        dims = ", ".join(f"d{i}" for i in range(rank))
-        texts = [f"affine_map<({dims}) -> ({m})>" for m in [*maps, dims]]
-        kinds = ", ".join(['"parallel"'] * rank)
-        sources = ", ".join("%" + name for name in inputs)
-        types = ", ".join(f.types[name] for name in inputs)
-        f.line(
-            f"%{result} = linalg.generic {{indexing_maps = [{', '.join(texts)}], iterator_types = [{kinds}]}} "
-            f"ins({sources} : {types}) outs(%{into} : {f.types[into]}) {{"
-        )
-        elements = [f.types[name].rsplit("x", 1)[1].rstrip(">") for name in inputs]
-        arguments = [f"%{result}_in{i}: {element}" for i, element in enumerate(elements)]
-        f.line(f"^bb0({', '.join(arguments)}, %{result}_old: {dtype}):")
-        values = []
-        for i, element in enumerate(elements):
-            values.append(f"{result}_in{i}")
-            if element != "f32":
-                f.line(f"  %{result}_x{i} = arith.extf %{values[-1]} : {element} to f32")
-                values[-1] = f"{result}_x{i}"
-        value = values[0]
-        for number, line in enumerate(lines):
-            for i, name in enumerate(values):
-                line = line.replace(f"%{i} ", f"%{name} ").replace(f"%{i},", f"%{name},")
-            f.line(f"  %{result}_{number} = " + line.replace("%@", f"%{result}_"))
-            value = f"{result}_{number}"
-        if dtype != "f32":
-            f.line(f"  %{result}_y = arith.truncf %{value} : f32 to {dtype}")
-            value = f"{result}_y"
-        f.line(f"  linalg.yield %{value} : {dtype}")
-        f.line(f"}} -> {f.types[into]}")
-        f.types[result] = f.types[into]
-        return result
-
-    def reshape(self, result, source, shape, groups, op):
-        """tensor.collapse_shape or expand_shape."""
-        f = self.f
-        f.types[result] = build.tensor(shape, f.types[source].rsplit("x", 1)[1].rstrip(">"))
-        text = f"%{result} = tensor.{op}_shape %{source} {groups} "
-        if op == "expand":
-            sizes = [
-                str(size) if size is not None else f"%{'B' if axis == 0 else 'T'}" for axis, size in enumerate(shape)
-            ]
-            text += f"output_shape [{', '.join(sizes)}] "
-        f.line(text + f": {f.types[source]} into {f.types[result]}")
-        return result
-
-    @property
-    def tokens(self):
-        return None if self.B is None or self.T is None else self.B * self.T
-
-    def matmul(self, result, rows, weight, size, dtype, into=None):
-        """[B * T, in] times the transposed weight [size, in], accumulated in float32; into `into` if f32."""
-        f = self.f
-        zero = into or f.empty_like(f"{result}_acc", rows, (self.tokens, size), "f32")
-        f.line(f"%{result}_zero = linalg.fill ins(%zero : f32) outs(%{zero} : {f.types[zero]}) -> {f.types[zero]}")
-        maps = "[affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]"
-        f.line(
-            f"%{result}_sum = linalg.matmul indexing_maps = {maps} ins(%{rows}, %{weight} : {f.types[rows]}, "
-            f"{f.types[weight]}) outs(%{result}_zero : {f.types[zero]}) -> {f.types[zero]}"
-        )
-        f.types[f"{result}_sum"] = f.types[zero]
-        if dtype == "f32":
-            f.types[result] = f.types[zero]
-            f.lines[-1] = f.lines[-1].replace(f"%{result}_sum =", f"%{result} =", 1)
-            return result
-        return self.generic(result, [f"{result}_sum"], ["d0, d1"], (self.tokens, size), dtype, rows, [])
-
-    def project(self, result, weight, tail):
-        """x times a weight, as [B, T, *tail]."""
-        size = tail[0] * (tail[1] if len(tail) > 1 else 1)
-        flat = self.matmul(f"{result}_rows", "x_rows", weight, size, self.dtype)
-        return self.unflatten(result, flat, tail)
-
-    def unflatten(self, result, flat, tail):
-        groups = "[[0, 1], [2]]" if len(tail) == 1 else "[[0, 1], [2, 3]]"
-        return self.reshape(result, flat, (self.B, self.T, *tail), groups, "expand")
-
     def convolved(self, part, heads, size):
         """Projection, convolution with SiLU, and its new state, of q, k or v."""
-        f, D = self.f, heads * size
+        D = heads * size
         x = self.project(f"{part}_x", self.name(f"{part}_proj.weight"), (D,))
-        empty = f.empty_like(f"{part}_y_empty", x, (self.B, self.T, D), self.dtype)
-        state = f"{part}_conv_state"
-        f.op(
-            [f"{part}_y", f"{part}_conv_final"], "short_conv", [("ins", [x, self.name(f"{part}_conv1d.weight")])],
-            [empty, state], ["activation = #gdn.activation<silu>"],
-        )  # fmt: skip
+        if self.g.taps:
+            bias = f"{part}_conv1d_bias" if self.g.conv_bias else None
+            self.convolve(f"{part}_y", x, f"{part}_conv1d_weight", bias, f"{part}_conv", D)
+        else:
+            self.generic(f"{part}_y", [x], ["d0, d1, d2"], (self.B, self.T, D), self.dtype, x, SILU)
         return self.reshape(part, f"{part}_y", (self.B, self.T, heads, size), "[[0], [1], [2, 3]]", "expand")
-
-    @staticmethod
-    def name(parameter):
-        return parameter.replace(".", "_")
 
     # --- the mixer ---
 
     def write(self):
         self.add_arguments()
         f, g = self.f, self.g
-        f.line("%zero = arith.constant 0.0 : f32")
-        for axis, name in enumerate("BT"):
-            f.line(f"%axis{axis} = arith.constant {axis} : index")
-            f.line(f"%{name} = tensor.dim %x, %axis{axis} : {f.types['x']}")
-        self.reshape("x_rows", "x", (self.tokens, g.hidden), "[[0, 1], [2]]", "collapse")
+        self.open()
         q = self.normalized(self.convolved("q", g.key_heads, g.K))
         k = self.normalized(self.convolved("k", g.key_heads, g.K))
         v = self.convolved("v", g.value_heads, g.V)
@@ -250,7 +166,8 @@ class _Writer:
             ["o", "state_final"], "recurrence", [("ins", [q, k, v]), ("gate", [decay]), ("beta", [beta])], [o, "state"]
         )
         self.output()
-        return f.module(["y", "q_conv_final", "k_conv_final", "v_conv_final", "state_final"])
+        states = [f"{part}_conv_final" for part in "qkv"] if g.taps else []
+        return f.module(["y", *states, "state_final"])
 
     def add_arguments(self):
         f, g = self.f, self.g
@@ -258,7 +175,7 @@ class _Writer:
         for name, shape, dtype in self.parameters():
             f.argument(self.name(name), shape, dtype)
         f.destination("out", (self.B, self.T, g.hidden), self.dtype)
-        for part, size in (("q", g.keys), ("k", g.keys), ("v", g.values)):
+        for part, size in (("q", g.keys), ("k", g.keys), ("v", g.values)) if g.taps else ():
             f.destination(f"{part}_conv_state", (self.B, size, g.taps - 1), self.dtype)
         f.destination("state", (self.B, g.value_heads, g.V, g.K), "f32")
 
@@ -298,19 +215,11 @@ class _Writer:
         return "decay"
 
     def strength(self):
-        g = self.g
+        g, shape = self.g, (self.B, self.T, self.g.value_heads)
+        if g.beta not in SIGMOID:
+            return self.filled("strength", shape, "f32", {"one": "1.0", "two": "2.0"}[g.beta], "x")
         b = self.project("b_x", "b_proj_weight", (g.value_heads,))
-        top = "2.0" if g.beta == "2sigmoid" else "1.0"
-        lines = [
-            "arith.negf %0 : f32",
-            "math.exp %@0 : f32",
-            "arith.constant 1.0 : f32",
-            "arith.addf %@1, %@2 : f32",
-            f"arith.constant {top} : f32",
-            "arith.divf %@4, %@3 : f32",
-        ]
-        shape = (self.B, self.T, g.value_heads)
-        return self.generic("strength", [b], ["d0, d1, d2"], shape, "f32", b, lines)
+        return self.generic("strength", [b], ["d0, d1, d2"], shape, "f32", b, SIGMOID[g.beta])
 
     def output(self):
         f, g = self.f, self.g
@@ -322,48 +231,44 @@ class _Writer:
         elif activation:
             z = self.project("z", "g_proj_weight", tail)
         else:
-            activation, empty = "none", f.empty_like("z_empty", "o", shape, self.dtype)
-            f.line(f"%one = arith.constant 1.0 : {self.dtype}")
-            f.line(f"%z = linalg.fill ins(%one : {self.dtype}) outs(%{empty} : {f.types[empty]}) -> {f.types[empty]}")
-            f.types["z"], z = f.types[empty], "z"
+            activation, z = "none", self.filled("z", shape, self.dtype, "1.0", "o")
         empty = f.empty_like("normed_empty", "o", shape, self.dtype)
         f.op(
             ["normed"], "gated_rms_norm", [("ins", ["o", z, "o_norm_weight"])], [empty],
             [f"eps = {build.real(g.eps)}", f"activation = #gdn.activation<{activation}>"],
         )  # fmt: skip
         rows = self.reshape("normed_rows", "normed", (self.tokens, g.values), "[[0, 1], [2, 3]]", "collapse")
-        whole = (self.B, self.T, g.hidden)
-        into = self.reshape("out_rows", "out", (self.tokens, g.hidden), "[[0, 1], [2]]", "collapse")
-        sums = self.matmul("y_rows", rows, "o_proj_weight", g.hidden, "f32", into if self.dtype == "f32" else None)
-        if self.dtype != "f32":
-            sums = self.generic("y_rounded", [sums], ["d0, d1"], (self.tokens, g.hidden), self.dtype, rows, [], into)
-        self.reshape("y", sums, whole, "[[0, 1], [2]]", "expand")
+        self.last_projection(rows, "o_proj_weight")
 
 
 def export_ir(source, B=1, T=None, *, dtype="bf16", name="forward"):
     """The whole mixer as the text of a module at level 0, for gdn-opt and gdn-compile.
 
-    source   a mixer of gdn.nn (GatedDeltaNet, KimiDeltaAttention, DeltaNet), or the configuration of a
-             transformers model (object, or dict as in config.json) whose linear-attention layers are
-             meant: qwen3_next, qwen3_5, qwen3_5_moe, olmo_hybrid, kimi_linear
+    source   a mixer of gdn.nn, or the configuration of a transformers model (object, or dict as in
+             config.json) whose linear-attention layers are meant: qwen3_next, qwen3_5, qwen3_5_moe,
+             olmo_hybrid, kimi_linear
     B, T     sizes; one of them may be None, dynamic
     dtype    of x, the weights and the output: "bf16", "f16" or "f32"
 
     The function takes x [B, T, hidden], the parameters under the module's names with `_` for `.`
     (convolution weights as [D, W]; every projection separate, whatever the model packs together), and
-    the destinations out [B, T, hidden], q_conv_state, k_conv_state, v_conv_state [B, D, W - 1] and
-    state [B, HV, V, K] f32, which hold the initial states and then the final ones. It returns all five.
-    Raises ValueError for a module or model type it does not know (Mamba2Mixer), and for one without convolutions,
-    with a bias in them, or without beta.
+    the destinations out [B, T, hidden], q_conv_state, k_conv_state, v_conv_state [B, D, W - 1] (Mamba2Mixer:
+    one conv_state; none without convolutions) and state [B, HV, V, K] f32, which hold the initial states and
+    then the final ones. It returns all destinations. Raises ValueError for a module or model type it does not know.
     """
     if B is None and T is None:
         # MLIR 22.1 fails on tensor.expand_shape of one dynamic size into two.
         raise ValueError("B and T cannot both be dynamic: give one of them a size")
     if dtype not in build.ELEMENT_TYPES:
         raise ValueError(f"dtype is '{dtype}'; expected one of {', '.join(build.ELEMENT_TYPES)}")
-    return _Writer(geometry(source), B, T, dtype, name).write()
+    return _writer(source, B, T, dtype, name).write()
+
+
+def _writer(source, *arguments):
+    of = geometry(source)
+    return (mamba2.Writer if isinstance(of, mamba2.Mamba2Geometry) else _Writer)(of, *arguments)
 
 
 def parameter_names(source):
     """Names of the parameters that `export_ir` makes arguments, in order, as in the module's state dict."""
-    return [name for name, *_ in _Writer(geometry(source), 1, None, "f32", "forward").parameters()]
+    return [name for name, *_ in _writer(source, 1, None, "f32", "forward").parameters()]
