@@ -247,7 +247,7 @@ def export_ir(source, B=1, T=None, *, dtype="bf16", name="forward"):
     source   a mixer of gdn.nn, or the configuration of a transformers model (object, or dict as in
              config.json) whose linear-attention layers are meant: qwen3_next, qwen3_5, qwen3_5_moe,
              olmo_hybrid, kimi_linear
-    B, T     sizes; one of them may be None, dynamic
+    B, T     sizes; None: dynamic
     dtype    of x, the weights and the output: "bf16", "f16" or "f32"
 
     The function takes x [B, T, hidden], the parameters under the module's names with `_` for `.`
@@ -256,9 +256,6 @@ def export_ir(source, B=1, T=None, *, dtype="bf16", name="forward"):
     one conv_state; none without convolutions) and state [B, HV, V, K] f32, which hold the initial states and
     then the final ones. It returns all destinations. Raises ValueError for a module or model type it does not know.
     """
-    if B is None and T is None:
-        # MLIR 22.1 fails on tensor.expand_shape of one dynamic size into two.
-        raise ValueError("B and T cannot both be dynamic: give one of them a size")
     if dtype not in build.ELEMENT_TYPES:
         raise ValueError(f"dtype is '{dtype}'; expected one of {', '.join(build.ELEMENT_TYPES)}")
     return _writer(source, B, T, dtype, name).write()

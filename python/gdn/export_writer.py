@@ -77,6 +77,9 @@ class ModuleWriter:
         """tensor.collapse_shape or expand_shape."""
         f = self.f
         f.types[result] = build.tensor(shape, f.types[source].rsplit("x", 1)[1].rstrip(">"))
+        if op == "expand" and shape[:2] == (None, None) and groups.startswith("[[0, 1]"):
+            # MLIR 22.1 has no expand_shape of one dynamic size into two.
+            return self.reshape_dynamic(result, source, shape)
         text = f"%{result} = tensor.{op}_shape %{source} {groups} "
         if op == "expand":
             sizes = [
@@ -84,6 +87,17 @@ class ModuleWriter:
             ]
             text += f"output_shape [{', '.join(sizes)}] "
         f.line(text + f": {f.types[source]} into {f.types[result]}")
+        return result
+
+    def reshape_dynamic(self, result, source, shape):
+        f, sizes = self.f, ["%B", "%T"]
+        for axis, size in enumerate(shape[2:]):
+            sizes.append(f"%{result}_size{axis}")
+            f.line(f"{sizes[-1]} = arith.constant {size} : index")
+        kind = f"tensor<{len(shape)}xindex>"
+        f.line(f"%{result}_shape = tensor.from_elements {', '.join(sizes)} : {kind}")
+        types = f"({f.types[source]}, {kind}) -> {f.types[result]}"
+        f.line(f"%{result} = tensor.reshape %{source}(%{result}_shape) : {types}")
         return result
 
     @property

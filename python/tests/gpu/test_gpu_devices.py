@@ -112,11 +112,12 @@ def test_a_graph_of_the_second_device():
     *five, state = inputs("cuda:1", 1)
     with torch.cuda.device(1):
         stream, graph, pool = torch.cuda.Stream(), torch.cuda.CUDAGraph(), state.clone()
-        step = (
-            lambda: gdn.fused_recurrent_gated_delta_rule(  # noqa: E731
+
+        def step():
+            return gdn.fused_recurrent_gated_delta_rule(
                 *five[:4], beta=five[4], initial_state=pool, final_state=pool, output_final_state=True
             )
-        )
+
         with torch.cuda.stream(stream):
             step()
         torch.cuda.synchronize()
