@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 import re
+import struct
 import subprocess
 import tempfile
 from pathlib import Path
@@ -152,10 +153,14 @@ def _identity(tool):
 
 @functools.lru_cache(maxsize=8)
 def _tool_hash(path, size, modified, inode):
-    """Content hash; the other arguments notice that the file has been replaced.
+    """Names the content; the other arguments notice that the file has been replaced.
 
-    Kept in the cache: reading the packaged program takes longer than all else of a warm first call.
+    It is the linker's hash, which the program has at its start: to read all of the packaged program takes
+    longer than all else of a warm first call. A hash of all of another file is kept in the cache.
     """
+    linked = _build_id(path)
+    if linked:
+        return linked
     folder = cache_directory()
     entry = folder / _file_name("tool-" + _digest("tool", path, size, modified, inode)) if folder else None
     body = disk.read(entry) if entry else None
@@ -165,6 +170,31 @@ def _tool_hash(path, size, modified, inode):
     if entry:
         disk.store(entry, {"name": entry.name, "content": content})
     return content
+
+
+_PT_NOTE, _NT_GNU_BUILD_ID = 4, 3
+
+
+def _build_id(path):
+    """The hash that the linker has put into an ELF program, or None where there is none of 16 bytes or more."""
+    with open(path, "rb") as file:
+        head = file.read(1 << 12)
+    try:
+        if head[:6] != b"\x7fELF\x02\x01":
+            return None
+        (start,), (size, count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
+        for place in range(start, start + size * count, size):
+            kind, _, offset, _, _, length = struct.unpack_from("<IIQQQQ", head, place)
+            end = offset + length if kind == _PT_NOTE else 0
+            while end and offset + 12 <= end:
+                named, long, kind = struct.unpack_from("<III", head, offset)
+                content = offset + 12 + -(-named // 4) * 4
+                if kind == _NT_GNU_BUILD_ID and head[offset + 12 : offset + 16] == b"GNU\0" and long >= 16:
+                    return "build-id " + struct.unpack_from(f"{long}s", head, content)[0].hex()
+                offset = content + -(-long // 4) * 4
+    except struct.error:  # what was read ends in front of it
+        pass
+    return None
 
 
 def _content_hash(path):

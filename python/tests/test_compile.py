@@ -3,8 +3,10 @@
 """gdn.compile: the cache with a stand-in for the compiler, then the real compiler."""
 
 import errno
+import hashlib
 import json
 import os
+import struct
 import subprocess
 import sys
 import warnings
@@ -88,6 +90,33 @@ def test_the_tool_is_read_once(tool, tmp_path, monkeypatch):
     tool.path.write_text(tool.path.read_text() + "# another\n")
     compiler.compile("functions: forward", "sm_80")
     assert tool.calls == 2
+
+
+def program(build_id, notes=b"", kind=4):
+    """The start of an ELF program with one segment of notes."""
+    note = notes + struct.pack("<III4s", 4, len(build_id), 3, b"GNU") + build_id
+    header = struct.pack("<4sBB10xHHIQQQIHHH", b"\x7fELF", 2, 1, 2, 62, 1, 0, 64, 0, 0, 64, 56, 1).ljust(64, b"\0")
+    return header + struct.pack("<IIQQQQQQ", kind, 4, 120, 0, 0, len(note), 0, 4) + note
+
+
+def test_a_linked_tool_has_its_hash_at_its_start(tmp_path, monkeypatch):
+    """No other byte of it is read; without such a hash the content is what counts."""
+    path, ours, abi = tmp_path / "tool", bytes(range(20)), struct.pack("<III4s16x", 4, 16, 1, b"GNU")
+    for notes in (b"", abi, abi + struct.pack("<III4s4s", 2, 1, 7, b"A", b"x")):
+        path.write_bytes(program(ours, notes))
+        assert compiler._build_id(path) == "build-id " + ours.hex()
+    whole = program(ours, abi)
+    for other in (program(ours[:8]), program(ours, kind=1), whole[:-1], whole[:100], b"\x7fELF", b"#!/bin/sh\n", b""):
+        path.write_bytes(other)
+        assert compiler._build_id(path) is None
+        assert compiler._tool_hash(str(path), 0, 0, hash(other)) == hashlib.sha256(other).hexdigest()
+    monkeypatch.setattr(compiler, "_content_hash", None)
+    path.write_bytes(whole)
+    assert compiler._tool_hash(str(path), 0, 0, -1) == "build-id " + ours.hex()
+
+
+def test_the_compiler_has_such_a_hash(gdn_compile):
+    assert compiler._build_id(gdn_compile).startswith("build-id ")
 
 
 def test_second_call_comes_from_the_cache(tool, tmp_path):
