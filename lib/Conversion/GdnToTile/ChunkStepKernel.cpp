@@ -43,8 +43,9 @@ int64_t getChunk(RecurrencePlan &plan) {
 
 class ChunkStepKernel : public StepKernel {
 public:
-  ChunkStepKernel(RecurrencePlan &plan)
-      : StepKernel(plan, plan.valueBlock, /*warps=*/1, kLanes, getChunk(plan)),
+  ChunkStepKernel(RecurrencePlan &plan, StringRef name)
+      : StepKernel(plan, name, plan.valueBlock, /*warps=*/1, kLanes,
+                   getChunk(plan)),
         keys(llvm::alignTo(plan.keySize, kLanes * getChunk(plan))) {}
 
 protected:
@@ -307,7 +308,9 @@ static LogicalResult verifyChunkForm(RecurrencePlan &plan) {
   return success();
 }
 
-LogicalResult mlir::gdn::buildChunkStepKernel(RecurrencePlan &plan) {
+LogicalResult mlir::gdn::buildChunkStepKernel(RecurrencePlan &plan,
+                                              StringRef name,
+                                              Value sequences) {
   if (failed(verifyChunkForm(plan)))
     return failure();
   int64_t registers = plan.valueBlock *
@@ -319,6 +322,6 @@ LogicalResult mlir::gdn::buildChunkStepKernel(RecurrencePlan &plan) {
            << kStateRegisters
            << " registers a thread, but value_block = " << plan.valueBlock
            << " with K = " << plan.keySize << " needs " << registers;
-  ChunkStepKernel(plan).build();
+  ChunkStepKernel(plan, name).build(sequences);
   return success();
 }

@@ -165,6 +165,16 @@ static Value countChunksOfSegment(RecurrencePlan &plan,
   return max(chunks, mul(max(isNot(isFew), isShort), whole));
 }
 
+Value RecurrencePlan::isWide(ImplicitLocOpBuilder &b, Value count,
+                             int64_t each) const {
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, value);
+  };
+  Value blocks = b.createOrFold<arith::MulIOp>(count, index(each));
+  Value times = b.createOrFold<arith::DivUIOp>(blocks, index(wideFrom));
+  return b.createOrFold<arith::MinUIOp>(times, index(1));
+}
+
 bool RecurrencePlan::hasGateRow(GateRow row) const {
   bool isOfUnit = isUnit && (row == kRest || row == kSplit);
   return isOfUnit || (gateKind == GateKind::Head && row != kSplit);

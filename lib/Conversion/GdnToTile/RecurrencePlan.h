@@ -127,6 +127,8 @@ struct RecurrencePlan {
   }
   SegmentsOf getSegments() const { return {getSequences(), chunksOfSegment}; }
   bool splitsTransitions() const { return !type.isF32() && keyPad <= 128; }
+  /// 1 if `count` times `each` is `wideFrom` or more, else 0.
+  Value isWide(ImplicitLocOpBuilder &b, Value count, int64_t each) const;
   int64_t getValueBlocks() const {
     return (valueSize + valueBlock - 1) / valueBlock;
   }

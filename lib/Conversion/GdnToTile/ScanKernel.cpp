@@ -451,18 +451,6 @@ void ScanKernel::build(Value places) {
   launch(places, blocks);
 }
 
-// 1 if there are `wideFrom` blocks or more, else 0.
-static Value isWide(ImplicitLocOpBuilder &b, RecurrencePlan &plan,
-                    Value places) {
-  auto index = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(b, value);
-  };
-  Value blocks = b.createOrFold<arith::MulIOp>(
-      places, index(plan.valueHeads * plan.getValueBlocks()));
-  Value times = b.createOrFold<arith::DivUIOp>(blocks, index(plan.wideFrom));
-  return b.createOrFold<arith::MinUIOp>(times, index(1));
-}
-
 void mlir::gdn::buildScanKernel(RecurrencePlan &plan) {
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
   Value places = plan.getSegments().countSegments(host);
@@ -470,7 +458,8 @@ void mlir::gdn::buildScanKernel(RecurrencePlan &plan) {
   wide.valueBlock = 2 * plan.valueBlock;
   if (!plan.wideFrom || plan.valueSize <= plan.valueBlock)
     return ScanKernel(plan).build(places);
-  Value inWide = isWide(host, plan, places);
+  Value inWide =
+      plan.isWide(host, places, plan.valueHeads * plan.getValueBlocks());
   if (std::optional<int64_t> known = getConstantIntValue(inWide))
     return ScanKernel(*known ? wide : plan).build(places);
   // A launch of no blocks is none.

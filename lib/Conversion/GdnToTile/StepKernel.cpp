@@ -26,10 +26,10 @@ using namespace mlir::gdn;
 // With more tokens than this their loads wait in registers for too long.
 static constexpr int64_t kMaxTokens = 8;
 
-StepKernel::StepKernel(RecurrencePlan &plan, int64_t values, int64_t warps,
-                       int64_t lanes, int64_t chunk)
+StepKernel::StepKernel(RecurrencePlan &plan, StringRef name, int64_t values,
+                       int64_t warps, int64_t lanes, int64_t chunk)
     : plan(plan), values(values),
-      k(plan.op, "step",
+      k(plan.op, name,
         gdn_tile::KernelAttr::get(plan.op.getContext(), warps,
                                   gdn_tile::FragmentLayoutKind::Rows, lanes,
                                   chunk, /*blocksPerSM=*/0)),
@@ -140,7 +140,7 @@ void StepKernel::storeZeros(const Sequence &sequence) {
   k.store(zeros, valueAccess(out, row));
 }
 
-void StepKernel::build() {
+void StepKernel::build(Value launched) {
   addArguments();
   int64_t blocks = llvm::divideCeil(plan.valueSize, values);
   Value rest = k.div(k.blockId(), k.index(blocks));
@@ -167,10 +167,30 @@ void StepKernel::build() {
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
   Value perSequence =
       arith::ConstantIndexOp::create(host, plan.valueHeads * blocks);
-  k.launch(host.createOrFold<arith::MulIOp>(plan.sequences, perSequence));
+  k.launch(host.createOrFold<arith::MulIOp>(launched, perSequence));
+}
+
+static LogicalResult buildOne(RecurrencePlan &plan, StringRef name,
+                              Value sequences) {
+  return plan.chunk == kMaxTokens ? buildChunkStepKernel(plan, name, sequences)
+                                  : buildTokenStepKernel(plan, name, sequences);
 }
 
 LogicalResult mlir::gdn::buildStepKernel(RecurrencePlan &plan) {
-  return plan.chunk == kMaxTokens ? buildChunkStepKernel(plan)
-                                  : buildTokenStepKernel(plan);
+  if (!plan.wideFrom)
+    return buildOne(plan, "step", plan.sequences);
+  RecurrencePlan wide = plan;
+  if (plan.chunk == kMaxTokens)
+    wide.valueBlock = 2 * plan.valueBlock;
+  wide.warps = 1;
+  wide.streaming = false;
+  ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
+  Value isWide = plan.isWide(host, plan.sequences, plan.valueHeads);
+  if (std::optional<int64_t> known = getConstantIntValue(isWide))
+    return buildOne(*known ? wide : plan, "step", plan.sequences);
+  // A launch of no blocks is none.
+  Value inWide = host.createOrFold<arith::MulIOp>(plan.sequences, isWide);
+  Value others = host.createOrFold<arith::SubIOp>(plan.sequences, inWide);
+  return success(succeeded(buildOne(plan, "step", others)) &&
+                 succeeded(buildOne(wide, "step_wide", inWide)));
 }

@@ -23,11 +23,12 @@ class StepKernel {
 public:
   /// `values`: value channels of a block. `lanes` hold a row of the state,
   /// `chunk` neighbouring elements each in turn.
-  StepKernel(RecurrencePlan &plan, int64_t values, int64_t warps, int64_t lanes,
-             int64_t chunk);
+  StepKernel(RecurrencePlan &plan, StringRef name, int64_t values,
+             int64_t warps, int64_t lanes, int64_t chunk);
   virtual ~StepKernel() = default;
 
-  void build();
+  /// The kernel and its launch for `sequences` sequences: all or none.
+  void build(Value sequences);
 
 protected:
   /// Loads that do not depend on where the state lies, for a sequence whose
@@ -78,10 +79,12 @@ private:
   void storeZeros(const Sequence &sequence);
 };
 
-/// Token by token, of any recurrence.
-LogicalResult buildTokenStepKernel(RecurrencePlan &plan);
+/// Token by token, of any recurrence; launched for `sequences`.
+LogicalResult buildTokenStepKernel(RecurrencePlan &plan, StringRef name,
+                                   Value sequences);
 /// In chunks of eight tokens.
-LogicalResult buildChunkStepKernel(RecurrencePlan &plan);
+LogicalResult buildChunkStepKernel(RecurrencePlan &plan, StringRef name,
+                                   Value sequences);
 
 } // namespace mlir::gdn
 

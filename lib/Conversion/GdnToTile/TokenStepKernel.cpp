@@ -75,8 +75,8 @@ struct Token {
 
 class TokenStepKernel : public StepKernel {
 public:
-  TokenStepKernel(RecurrencePlan &plan, const StepShape &shape)
-      : StepKernel(plan, shape.values, shape.warps, shape.lanes,
+  TokenStepKernel(RecurrencePlan &plan, StringRef name, const StepShape &shape)
+      : StepKernel(plan, name, shape.values, shape.warps, shape.lanes,
                    shape.elementsPerChunk),
         shape(shape) {
     if (tokens * registersOfToken() > kTokenRegisters)
@@ -239,7 +239,9 @@ void TokenStepKernel::buildTokens(const Sequence &sequence) {
   storeState(stateValue);
 }
 
-LogicalResult mlir::gdn::buildTokenStepKernel(RecurrencePlan &plan) {
+LogicalResult mlir::gdn::buildTokenStepKernel(RecurrencePlan &plan,
+                                              StringRef name,
+                                              Value sequences) {
   StepShape shape = getStepShape(plan);
   int64_t registers = shape.keys * shape.values / (32 * shape.warps);
   if (registers >= kRegisters)
@@ -247,6 +249,6 @@ LogicalResult mlir::gdn::buildTokenStepKernel(RecurrencePlan &plan) {
                                "registers of one block, but value_block = ")
            << plan.valueBlock << " with K = " << plan.keySize << " needs "
            << registers << " of the " << kRegisters << " of a thread";
-  TokenStepKernel(plan, shape).build();
+  TokenStepKernel(plan, name, shape).build(sequences);
   return success();
 }

@@ -77,9 +77,9 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (wideFrom < 0 || wideFrom > limit)
     return emitError() << "schedule: wide_from must lie in 0.." << limit
                        << ", but is " << wideFrom;
-  if (wideFrom && phases != Phases::Split && phases != Phases::Segmented)
-    return emitError() << "schedule: wide_from belongs to split and segmented "
-                          "phases, but phases is "
+  if (wideFrom && phases == Phases::Fused)
+    return emitError() << "schedule: wide_from belongs to split, segmented and "
+                          "step phases, but phases is "
                        << stringifyPhases(phases);
   if (warps < 1 || warps > 16)
     return emitError() << "schedule: warps must lie in 1..16, but is " << warps;

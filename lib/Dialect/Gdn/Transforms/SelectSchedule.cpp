@@ -122,31 +122,32 @@ bool makesInputs(RecurrenceOp op) {
 }
 
 ScheduleAttr getStep(MLIRContext *context, int64_t chunk, int64_t rows,
-                     int64_t warps, bool streaming, Precision precision) {
+                     int64_t warps, bool streaming, Precision precision,
+                     int64_t wideFrom = 0) {
   return ScheduleAttr::get(context, Phases::Step, chunk, rows, /*stages=*/1,
                            /*segments=*/0, /*segment_chunks=*/1, warps,
-                           streaming, precision, /*wide_from=*/0);
+                           streaming, precision, wideFrom);
 }
 
 /// Measured on an H200 at K = V = 128. A few states are a matter of latency:
-/// more warps with fewer loads each, and no room in the caches. Many, or a
-/// number that is not known, are streamed best by blocks of one warp.
+/// more warps with fewer loads each, and no room in the caches. Many are
+/// streamed best by blocks of one warp. A number that is not known is decided
+/// by when the function is called.
 ScheduleAttr selectStepSchedule(RecurrenceOp op, Precision precision) {
   MLIRContext *context = op.getContext();
   bool isF32 = op.getStateType().getElementType().isF32();
   int64_t sequences = op.getNumSequences();
-  bool isSmall = !ShapedType::isDynamic(sequences) &&
-                 sequences * op.getNumValueHeads() <= kFewStates;
+  bool isOpen = ShapedType::isDynamic(sequences);
+  int64_t states = isOpen ? 0 : sequences * op.getNumValueHeads();
   if (goesInEights(op)) {
-    bool isOne = !ShapedType::isDynamic(sequences) &&
-                 sequences * op.getNumValueHeads() <= kFewStates / 8;
-    bool isWide = isF32 && !isOne && op.getValueSize() >= 32;
-    int64_t rows = isWide && !makesInputs(op) ? 32 : 16;
-    return getStep(context, 8, rows, 1, false, precision);
+    bool hasWide = isF32 && op.getValueSize() >= 32 && !makesInputs(op);
+    bool isWide = hasWide && states > kFewStates / 8;
+    return getStep(context, 8, isWide ? 32 : 16, 1, false, precision,
+                   hasWide && isOpen ? kFewStates / 8 + 1 : 0);
   }
-  if (isSmall && !op.isKFirst() && hasFewTokens(op))
-    return getStep(context, 16, isF32 ? kStepRows : 2 * kStepRows, 4, true,
-                   precision);
+  if (!op.isKFirst() && hasFewTokens(op) && states <= kFewStates)
+    return getStep(context, 16, kStepRows, 4, true, precision,
+                   isOpen ? kFewStates + 1 : 0);
   return getStep(context, 16, kStepRows, 1, false, precision);
 }
 

@@ -72,7 +72,7 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     | `stages` | buffers per shared-memory tile of the scan: 1 (synchronous) or more |
     | `segments` | with `segmented`, and only then: segments that all sequences together are cut into, at most about |
     | `segment_chunks` | with `segmented`: least number of chunks of a segment, 1 unless given |
-    | `wide_from` | with `split` and `segmented`: blocks of the scan from which they have twice `value_block` rows each; 0, never, unless given |
+    | `wide_from` | with `split` and `segmented`: blocks of the scan from which they have twice `value_block` rows each; with `step`: sequences times value heads from which a warp has more rows (see below); 0, never, unless given |
     | `warps` | `step` phases token by token: warps of a block, 1 to 16 |
     | `streaming` | `step` phases: the caches need not keep the state; pays while all states together are small |
     | `precision` | `default` or `high`: see below |
@@ -112,7 +112,9 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     With `wide_from` there are two scan kernels, and which one runs is decided when
     the function is called: that with blocks of twice as many rows if the sequences
     or segments give `wide_from` blocks of `value_block` rows or more. Both compute
-    the same bits.
+    the same bits. So it is with `step`: from `wide_from` states on blocks have twice
+    `value_block` rows (chunk = 8), or one warp has the rows of a block and the caches
+    are not streamed past (token by token).
 
     On the GPU `fused` is one kernel, in which eight more warps of each block make T and P of the next chunks while
     four scan: for 16-bit inputs with a gate per head or none, `precision = default`, chunks of 64, a `value_block`

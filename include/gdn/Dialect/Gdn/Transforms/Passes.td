@@ -94,14 +94,16 @@ def GdnSelectSchedulePass : InterfacePass<"gdn-select-schedule", "mlir::Function
     |---|---|---|---|---|
     | `cpu`, static T <= 8 | `step` | 16 (not used) | V, at most 256 | 1 |
     | `cpu`, else | `fused` | 32, less for a shorter static T | V, at most 256 | 1 |
-    | GPU, static T <= 8 without offsets | `step` | 16 (not used) | 8 | 1 |
+    | GPU, static T <= 8 without offsets | `step` | 8 (two tokens and more, 16-bit q, k and v, a v_first state, no gate per channel), else 16 (not used) | 8 to 32 | 1 |
     | GPU, else | `split` | the largest of 64 (32 where K > 128), 32, 16 that fits | V rounded up to 16, at most 64 | 2, or 1 where no chunk fits with 2 |
 
     On sm_90a with 16-bit inputs, V a multiple of 128, K <= 128 and no checkpoints the
     scan has blocks of 128 rows of the state where blocks of 64 would need more than
     one wave of 132 (packed sequences, of which one may be the longest by far: three
     waves), and tiles of that size fit as many stages. With a static number of
-    sequences that is `value_block`, else `wide_from`.
+    sequences that is `value_block`, else `wide_from`. Few states of decode steps have
+    more warps and go past the caches, and those of more tokens blocks of 16 rows
+    instead of 32; which is decided in the same two ways.
 
     A chunk fits when the tiles of the prepare and of the scan kernel fit the
     target's shared memory per block. It is an error when none does. With
