@@ -297,11 +297,14 @@ LogicalResult ManifestBuilder::addLaunch(gpu::LaunchFuncOp op) {
       return failure();
     parameters.push_back(std::move(*parameter));
   }
-  launches.push_back(json::Object{{"kernel", op.getKernelName().str()},
-                                  {"grid", std::move(*grid)},
-                                  {"block", block.getSExtValue()},
-                                  {"shared", shared.getSExtValue()},
-                                  {"parameters", std::move(parameters)}});
+  json::Object launch{{"kernel", op.getKernelName().str()},
+                      {"grid", std::move(*grid)},
+                      {"block", block.getSExtValue()},
+                      {"shared", shared.getSExtValue()},
+                      {"parameters", std::move(parameters)}};
+  if (op->hasAttr("gdn.overlaps"))
+    launch["overlaps"] = true;
+  launches.push_back(std::move(launch));
   return success();
 }
 

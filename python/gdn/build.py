@@ -212,6 +212,7 @@ def schedule(
     streaming=False,
     precision="default",
     wide_from=0,
+    overlap=False,
 ):
     """Text of a schedule attribute, for the argument `schedule` of the builders.
 
@@ -230,6 +231,8 @@ def schedule(
         text += f", warps = {warps}"
     if streaming:
         text += ", streaming = true"
+    if overlap:
+        text += ", overlap = true"
     if precision != "default":
         text += f", precision = {precision}"
     if wide_from:

@@ -66,9 +66,35 @@ _SIGNATURES = {
 _ENCODE = "cuTensorMapEncodeTiled"
 _ENCODE_SIGNATURE = [_HANDLE, ctypes.c_int, ctypes.c_uint32, _POINTER] + [_HANDLE] * 4 + [ctypes.c_int] * 4
 
+# Launches that may overlap with the one in front: not in older drivers, in captures since 12.3.
+_LAUNCH_EX = "cuLaunchKernelEx"
+_OVERLAP = 6  # programmatic stream serialization
+_OVERLAP_VERSION = 12030
+
 
 class CudaError(RuntimeError):
     """A call of the CUDA driver failed, or there is no driver."""
+
+
+class _LaunchAttribute(ctypes.Structure):
+    _fields_ = [("id", ctypes.c_int), ("padding", ctypes.c_int), ("value", ctypes.c_int), ("rest", ctypes.c_int * 15)]
+
+
+class LaunchConfig(ctypes.Structure):
+    """A CUlaunchConfig whose launch may overlap with the one in front; `stream` is set by each launch."""
+
+    _fields_ = [
+        ("grid", ctypes.c_uint * 3),
+        ("block", ctypes.c_uint * 3),
+        ("shared", ctypes.c_uint),
+        ("stream", _HANDLE),
+        ("attributes", ctypes.POINTER(_LaunchAttribute)),
+        ("count", ctypes.c_uint),
+    ]
+
+    def __init__(self, grid, block, shared):
+        attributes = (_LaunchAttribute * 1)(_LaunchAttribute(id=_OVERLAP, value=1))
+        super().__init__((grid, 1, 1), (block, 1, 1), shared, None, attributes, 1)
 
 
 class Driver:
@@ -85,6 +111,9 @@ class Driver:
         self._contexts = {}
         self._lock = threading.Lock()
         self._call("cuInit", 0)
+        self.launch_ex = getattr(self._library, _LAUNCH_EX, None) if self.version() >= _OVERLAP_VERSION else None
+        if self.launch_ex is not None:
+            self.launch_ex.argtypes, self.launch_ex.restype = [_HANDLE] * 4, ctypes.c_int
 
     def _call(self, name, *arguments, about=""):
         status = getattr(self._library, name)(*arguments)
@@ -187,9 +216,18 @@ class Driver:
         about = f"kernel {name} needs {size} bytes of shared memory"
         self._call("cuFuncSetAttribute", function, _MAX_DYNAMIC_SHARED, size, about=about)
 
-    def launch(self, function, grid, block, shared, stream, parameters, name):
+    def launch(self, function, grid, block, shared, stream, parameters, name, overlaps=False):
         about = f"kernel {name}, grid {grid}, block {block}, {shared} bytes of shared memory"
+        config = self.overlapping(grid, block, shared) if overlaps else None
+        if config:
+            config.stream = stream
+            self._call(_LAUNCH_EX, ctypes.byref(config), function, parameters, None, about=about)
+            return
         self._call("cuLaunchKernel", function, grid, 1, 1, block, 1, 1, shared, stream, parameters, None, about=about)
+
+    def overlapping(self, grid, block, shared):
+        """What `launch_ex` takes for a launch that may overlap with the one in front; None if the driver cannot."""
+        return LaunchConfig(grid, block, shared) if self.launch_ex is not None else None
 
     def encode_tensor_map(self, layout, pointer, sizes, about):
         """TensorMap of the array at `pointer`: what the kernel's parameter is copied from."""

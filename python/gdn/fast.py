@@ -9,6 +9,7 @@ one piece: so a call works on any stream and inside a CUDA graph, whose memory p
 
 from __future__ import annotations
 
+import ctypes
 import threading
 
 import torch
@@ -62,7 +63,8 @@ class Launcher:
                 values.append(what(shapes))
         parameters = _Parameters(values)
         start = (function, grid, 1, 1, launch.block, 1, 1, launch.shared)
-        return start, parameters, parameters.values, arguments, buffers, maps, launch.kernel
+        config = self._driver.overlapping(grid, launch.block, launch.shared) if launch.overlaps else None
+        return start, config, parameters, parameters.values, arguments, buffers, maps, launch.kernel
 
     def __call__(self, pointers):
         """Launches on the current stream of the device; one pointer per argument."""
@@ -80,17 +82,21 @@ class Launcher:
             memory = torch.empty(self.workspace, dtype=torch.uint8, device=torch.device("cuda", self._device))
             base = memory.data_ptr()
         launch = self._driver._library.cuLaunchKernel
-        for start, parameters, values, arguments, buffers, maps, name in self._steps:
+        for start, config, parameters, values, arguments, buffers, maps, name in self._steps:
             for place, index in arguments:
                 values[place] = pointers[index]
             for place, offset in buffers:
                 values[place] = base + offset
             for entry in maps:
                 self._fill_map(entry, parameters, pointers, base, name)
-            status = launch(*start, stream, parameters._as_parameter_, None)
+            if config is None:
+                status = launch(*start, stream, parameters._as_parameter_, None)
+            else:
+                config.stream = stream
+                status = self._driver.launch_ex(ctypes.byref(config), start[0], parameters._as_parameter_, None)
             if status:
                 self._driver.launch(
-                    start[0], start[1], start[4], start[7], stream, parameters, name
+                    start[0], start[1], start[4], start[7], stream, parameters, name, config is not None
                 )  # fails again, with the message
 
     def _fill_map(self, entry, parameters, pointers, base, name):

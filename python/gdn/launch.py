@@ -311,7 +311,8 @@ class Kernel:
                 raise ValueError(f"kernel {launch.kernel} would need a grid of {grid} blocks; at most {_MAX_GRID} fit")
             parameters = _Parameters([self._value(p, call, launch) for p in launch.parameters])
             function = functions[launch.kernel]
-            prepared.append((function, grid, launch.block, launch.shared, call.stream, parameters, launch.kernel))
+            shape = (grid, launch.block, launch.shared)
+            prepared.append((function, *shape, call.stream, parameters, launch.kernel, launch.overlaps))
         return prepared
 
     def _value(self, parameter, call, launch):

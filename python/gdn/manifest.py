@@ -99,6 +99,7 @@ class Launch:
         self.kernel = entry["kernel"]
         self.grid = expression(entry["grid"], arguments)
         self.block, self.shared = entry["block"], entry["shared"]
+        self.overlaps = entry.get("overlaps", False)
         self.parameters = [self._parameter(p, arguments, buffers) for p in entry["parameters"]]
 
     def _parameter(self, entry, arguments, buffers):

@@ -17,7 +17,7 @@ class FakeDriver:
         self.next = 0x7F0000000000
         self.memory, self.freed, self.launches, self.waits, self.loaded = {}, [], [], [], []
         self.active, self.is_capturing, self.out_of_memory = [], False, False
-        self.shared = {}
+        self.shared, self.overlapping = {}, []
         self.encoded, self.maps = [], {}
 
     def current_device(self):
@@ -45,7 +45,8 @@ class FakeDriver:
     def allow_shared(self, function, size, name):
         self.shared[name] = size
 
-    def launch(self, function, grid, block, shared, stream, parameters, name):
+    def launch(self, function, grid, block, shared, stream, parameters, name, overlaps=False):
+        self.overlapping += [name] * overlaps
         values = []
         for i, value in enumerate(parameters.values):
             place = parameters._as_parameter_[i]

@@ -86,6 +86,18 @@ int cuLaunchKernel(handle function, unsigned gx, unsigned gy, unsigned gz, unsig
   return gx ? 0 : 1;
 }
 
+struct config {
+  unsigned grid[3], block[3], shared;
+  handle stream;
+  int *attributes;
+  unsigned count;
+};
+int cuLaunchKernelEx(struct config *c, handle function, void **parameters, void **extra) {
+  logged("attributes %u: %d = %d; ", c->count, c->attributes[0], c->attributes[2]);
+  return cuLaunchKernel(function, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->shared,
+                        c->stream, parameters, extra);
+}
+
 int cuTensorMapEncodeTiled(char *map, int type, uint32_t rank, uint64_t pointer, const uint64_t *sizes,
                            const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,
                            int swizzle, int promotion, int fill) {

@@ -117,6 +117,10 @@ FORMS = {
     "warps_k": dict(
         T=2, K=32, V=72, phases="step", B=2, warps=4, state_layout="k_first", state_dtype="bf16", streaming=True
     ),
+    # 8 states: few, and so many that warps have more rows.
+    "step_few": dict(T=2, K=32, V=40, phases="step", B=2, warps=2, streaming=True, wide_from=9, dynamic=True),
+    "step_wide": dict(T=2, K=32, V=40, phases="step", B=2, warps=2, streaming=True, wide_from=8, dynamic=True),
+    "eight_wide": dict(T=4, K=32, V=40, phases="step", B=2, eight=True, wide_from=8, dynamic=True),
     "step_kept": dict(T=9, K=64, V=8, phases="step", offsets=(0, 1, 1, 6, 9), every=3),
 }
 HQK, HV = 2, 4
@@ -135,10 +139,10 @@ def schedule(path, form, model, dtype):
         phases = "step" if form.get("every", 0) % 16 else "fused"
         return build.schedule(phases, form.get("chunk", 16), form["V"])
     if form.get("phases") == "step":
-        warps, streaming = form.get("warps", 1), form.get("streaming", False)
+        options = {name: form[name] for name in ("warps", "streaming", "wide_from") if name in form}
         if form.get("eight") and has_short_form(MODELS[model], dtype):
-            return build.schedule("step", 8, 16, streaming=streaming)
-        return build.schedule("step", 16, 8, warps=warps, streaming=streaming)
+            return build.schedule("step", 8, 16, **options)
+        return build.schedule("step", 16, 8, **options)
     if form.get("fused") and has_short_form(MODELS[model], dtype):
         return build.schedule("fused", 64, 64, 2)
     # Two blocks of values where V allows it, and the pipelined copies' mark.

@@ -138,8 +138,8 @@ def test_pointer_device(driver):
     assert driver.pointer_device(2**40) == 1
 
 
-def test_launch_as_the_driver_sees_it(driver, mock):
-    manifest = {
+def launch_manifest():
+    return {
         "version": 1,
         "target": "sm_80",
         "function": "f",
@@ -157,7 +157,10 @@ def test_launch_as_the_driver_sees_it(driver, mock):
             }
         ],
     }
-    kernel = gdn.Kernel(Compiled(manifest, "ptx"), driver=driver)
+
+
+def test_launch_as_the_driver_sees_it(driver, mock):
+    kernel = gdn.Kernel(Compiled(launch_manifest(), "ptx"), driver=driver)
     x = DeviceArray((3, 4), "f32", 1, driver)
     mock.mock_reset()
     assert kernel(x, stream=0x123456789A) is x
@@ -173,6 +176,28 @@ def test_launch_as_the_driver_sees_it(driver, mock):
     assert lines[-1] == "pop"
     kernel.close()
     assert f"unload {MODULE:x}" in log(mock)
+
+
+@pytest.mark.parametrize("missing", [None, "symbol", "version"])
+def test_launch_that_may_overlap(library, mock, monkeypatch, missing):
+    monkeypatch.setattr(launch, "loaded_torch", lambda: None)
+    monkeypatch.setattr(arrays, "loaded_torch", lambda: None)
+    if missing == "symbol":
+        monkeypatch.setattr("gdn.driver._LAUNCH_EX", "cuLaunchKernelFuture")
+    if missing == "version":
+        monkeypatch.setattr("gdn.driver._OVERLAP_VERSION", 13010)
+    driver = Driver(str(library))
+    manifest = launch_manifest()
+    manifest["launches"][0]["overlaps"] = True
+    kernel = gdn.Kernel(Compiled(manifest, "ptx"), driver=driver)
+    x = DeviceArray((3, 4), "f32", 1, driver)
+    mock.mock_reset()
+    kernel(x, stream=0x123456789A)
+    line = log(mock)[-2]
+    attribute = "" if missing else "attributes 1: 6 = 1; "
+    assert line.startswith(f"{attribute}launch {MODULE + len('kernel'):x} grid 21 1 1 block 128 1 1 shared 200000 ")
+    workspace = kernel._workspaces[(1, 0x123456789A, 0)][0].pointer
+    assert line.endswith(f"stream 123456789a extra (nil): {x.pointer} {workspace} -3")
 
 
 def tensor_map_manifest(row=4096):

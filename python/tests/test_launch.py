@@ -147,6 +147,14 @@ def test_launch(fake):
     assert fake.active == []
 
 
+def test_launches_that_may_overlap(fake):
+    launches = [dict(entry, overlaps=entry["kernel"] == "scan") for entry in MANIFEST["launches"]]
+    k, values = kernel(fake, launches=launches), arguments(fake)
+    k(**values, stream=99)
+    assert [name for _, name, *_ in fake.launches] == ["prepare", "scan"]
+    assert fake.overlapping == ["scan"]
+
+
 def test_results_are_fresh_and_workspaces_are_kept(fake):
     k, values = kernel(fake), arguments(fake)
     _, first = k(**values)

@@ -66,7 +66,7 @@ def test_no_spills_of_steps_that_make_their_inputs(target, tokens):
             command = [tool, "-", f"--target={target}", "--ptxas"]
             done = subprocess.run(command, input=rule.ir(key), capture_output=True, text=True, timeout=120)
             spills = re.findall(r"(\w+): (\d+) registers, (\d+) bytes spilled", done.stderr)
-            assert done.returncode == 0 and len(spills) == 1, done.stderr
+            assert done.returncode == 0 and 1 <= len(spills) <= 2, done.stderr
             failures += [f"{schedule} {state}: {spill}" for spill in spills if spill[2] != "0"]
     assert not failures, "\n".join(failures)
 

@@ -29,6 +29,8 @@ struct GpuTarget {
   bool hasWarpgroupMma() const { return name == "sm_90a"; }
   /// Has a copy engine (TMA) that takes tensor maps.
   bool hasTensorMaps() const { return computeCapability >= 90; }
+  /// Starts kernels before those in front have ended (griddepcontrol).
+  bool hasDependentLaunches() const { return computeCapability >= 90; }
   /// Has the instruction stmatrix.
   bool hasStMatrix() const { return computeCapability >= 90; }
 };

@@ -34,6 +34,7 @@ constexpr StringLiteral kModuleName = "kernels";
 struct KernelInfo {
   int64_t numThreads;
   int64_t sharedBytes;
+  bool overlaps;
 };
 
 struct ConvertGdnTileToNVVMPass
@@ -106,7 +107,8 @@ ConvertGdnTileToNVVMPass::convertKernel(func::FuncOp func, const GpuTarget &gpu,
   KernelLowering kernel(func, gpu);
   if (failed(kernel.analyze()))
     return failure();
-  infos[func.getName()] = {kernel.getBlockThreads(), kernel.getSharedBytes()};
+  infos[func.getName()] = {kernel.getBlockThreads(), kernel.getSharedBytes(),
+                           !func.getOps<OverlapLaunchesOp>().empty()};
 
   RewritePatternSet patterns(&getContext());
   populateStructurePatterns(kernel, patterns);
@@ -151,9 +153,11 @@ LogicalResult ConvertGdnTileToNVVMPass::convertLaunch(
   auto kernel = SymbolRefAttr::get(
       builder.getContext(), kModuleName,
       {FlatSymbolRefAttr::get(builder.getContext(), launch.getKernel())});
-  gpu::LaunchFuncOp::create(
+  auto converted = gpu::LaunchFuncOp::create(
       builder, loc, kernel, gpu::KernelDim3{launch.getGrid(), one, one},
       gpu::KernelDim3{threads, one, one}, shared, launch.getArgs());
+  if (info.overlaps)
+    converted->setAttr("gdn.overlaps", builder.getUnitAttr());
   launch.erase();
   return success();
 }

@@ -213,7 +213,7 @@ LogicalResult KernelLowering::checkOp(Operation *op) {
                            "warpgroups and a loop of two stages or more");
   if (!isSupported(op))
     return op->emitOpError("is not supported in a tile program for the GPU");
-  if (isa<RingOp>(op) && target.computeCapability < 90)
+  if (isa<RingOp, OverlapLaunchesOp>(op) && target.computeCapability < 90)
     return op->emitOpError("needs sm_90 or later, but the target is ")
            << target.name;
   if (auto roles = dyn_cast<RolesOp>(op))

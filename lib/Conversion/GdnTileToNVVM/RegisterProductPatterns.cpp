@@ -204,7 +204,9 @@ struct OuterPattern : TilePattern<OuterOp> {
     Registers b(e, kernel, op.getB(), adaptor.getB());
     auto rightType = cast<VectorType>(op.getB().getType());
     bool inTf32 = op.getExact() || !rightType.getElementType().isBF16();
+    auto accType = cast<VectorType>(op.getAcc().getType());
     SmallVector<Value> acc(adaptor.getAcc());
+    Value scale = op.getScale() ? adaptor.getScale()[0] : Value();
     SmallVector<SmallVector<SmallVector<Value>>> lefts;
     for (int64_t row = 0; row < a.getNumRows(); row += 2)
       lefts.push_back(inTf32 ? splitFloats(e, a, row)
@@ -214,17 +216,14 @@ struct OuterPattern : TilePattern<OuterOp> {
       // Tokens 2t and 2t + 1 of the column that is number g of the tile.
       Value word = transposeMatrix(e, e.bitcast(b.pair(0, col), e.i32()));
       for (auto [i, left] : llvm::enumerate(lefts)) {
-        Accumulator tile;
         int64_t first = 2 * i * cols + col;
-        int64_t places[] = {first, first + 1, first + cols, first + cols + 1};
-        for (auto [value, place] : llvm::zip_equal(tile, places))
-          value = acc[place];
+        int64_t places[] = {first, first + cols};
+        Accumulator tile = readTile(e, acc, accType, places, scale);
         if (inTf32)
           multiplyFloats(e, left, word, rightType, tile);
         else
           emitMma(e, 16, NVVM::MMATypes::bf16, left[0], {word, word}, tile);
-        for (auto [value, place] : llvm::zip_equal(tile, places))
-          acc[place] = value;
+        writeTile(e, acc, accType, places, tile);
       }
     }
     rewriter.replaceOpWithMultiple(op, {acc});
@@ -232,6 +231,37 @@ struct OuterPattern : TilePattern<OuterOp> {
   }
 
 private:
+  /// Two neighbours at each of two places, scaled, in f32.
+  static Accumulator readTile(Emitter &e, ArrayRef<Value> acc, VectorType type,
+                              ArrayRef<int64_t> places, Value scale) {
+    Accumulator tile;
+    for (int64_t i = 0; i < 4; ++i) {
+      int64_t place = places[i / 2] + i % 2;
+      tile[i] = is16Bit(type) ? LLVM::FPExtOp::create(
+                                    e.builder, e.loc, e.f32(),
+                                    e.extractElement(acc[place / 2], place % 2))
+                              : acc[place];
+      if (scale)
+        tile[i] = e.fmul(tile[i], scale);
+    }
+    return tile;
+  }
+
+  static void writeTile(Emitter &e, MutableArrayRef<Value> acc, VectorType type,
+                        ArrayRef<int64_t> places, const Accumulator &tile) {
+    for (int64_t i : {0, 2}) {
+      int64_t place = places[i / 2];
+      if (is16Bit(type)) {
+        acc[place / 2] = LLVM::FPTruncOp::create(
+            e.builder, e.loc, VectorType::get(2, type.getElementType()),
+            e.makeVector({tile[i], tile[i + 1]}));
+        continue;
+      }
+      acc[place] = tile[i];
+      acc[place + 1] = tile[i + 1];
+    }
+  }
+
   /// k 0..7 are the tokens of the high parts, 8..15 those of the low parts.
   static SmallVector<SmallVector<Value>>
   splitHalves(Emitter &e, const Registers &a, int64_t row, VectorType type) {

@@ -114,6 +114,20 @@ struct BarrierPattern : TilePattern<gdn_tile::BarrierOp> {
   }
 };
 
+// Dependents may start at once: where they have room, there is none to lose.
+struct OverlapLaunchesPattern : TilePattern<OverlapLaunchesOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(OverlapLaunchesOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    for (auto kind : {NVVM::GridDepActionKind::launch_dependents,
+                      NVVM::GridDepActionKind::wait})
+      NVVM::GriddepcontrolOp::create(rewriter, op.getLoc(), kind);
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 struct AllocPattern : TilePattern<memref::AllocOp> {
   using TilePattern::TilePattern;
   LogicalResult
@@ -191,8 +205,8 @@ struct ScalarStorePattern : TilePattern<memref::StoreOp> {
 
 void mlir::gdn::populateStructurePatterns(const KernelLowering &kernel,
                                           RewritePatternSet &patterns) {
-  patterns
-      .add<FuncPattern, ReturnPattern, BlockIdPattern, BarrierPattern,
-           AllocPattern, StagePattern, ScalarLoadPattern, ScalarStorePattern>(
-          kernel, patterns.getContext());
+  patterns.add<FuncPattern, ReturnPattern, BlockIdPattern, BarrierPattern,
+               OverlapLaunchesPattern, AllocPattern, StagePattern,
+               ScalarLoadPattern, ScalarStorePattern>(kernel,
+                                                      patterns.getContext());
 }

@@ -297,8 +297,8 @@ LogicalResult Lowering::lowerOp(Operation *op) {
       })
       // In one thread every copy is complete at once and nobody else waits.
       .Case<gdn_tile::WaitOp, gdn_tile::JoinOp, gdn_tile::BarrierOp,
-            gdn_tile::FreeOp, gdn_tile::PrefetchOp>(
-          [](Operation *) { return success(); })
+            gdn_tile::FreeOp, gdn_tile::PrefetchOp,
+            gdn_tile::OverlapLaunchesOp>([](Operation *) { return success(); })
       .Default([&](Operation *op) { return lowerOther(op); });
 }
 

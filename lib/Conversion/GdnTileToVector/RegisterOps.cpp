@@ -55,7 +55,7 @@ LogicalResult mlir::gdn::tile_to_vector::lowerDot(Lowering &lowering,
   return success();
 }
 
-/// result[i, c] = acc[i, c] + sum_j a[i, j] b[j, c].
+/// result[i, c] = scale acc[i, c] + sum_j a[i, j] b[j, c].
 LogicalResult mlir::gdn::tile_to_vector::lowerOuter(Lowering &lowering,
                                                     gdn_tile::OuterOp op) {
   ImplicitLocOpBuilder &b = lowering.b;
@@ -65,7 +65,13 @@ LogicalResult mlir::gdn::tile_to_vector::lowerOuter(Lowering &lowering,
   auto pieceType = VectorType::get(width, b.getF32Type());
   auto rowType = VectorType::get(width, right.getElementType());
   Value a = lowering.buffer(op.getA()), rows = lowering.buffer(op.getB());
-  Value memref = lowering.allocateFragment(type);
+  Value memref = lowering.allocateFragment(type), scale;
+  if (op.getScale()) {
+    Value first = memref::LoadOp::create(
+        b, lowering.buffer(op.getScale()),
+        ValueRange{lowering.index(0), lowering.index(0)});
+    scale = vector::BroadcastOp::create(b, pieceType, first);
+  }
   auto term = [&](Value i, Value j, Value c, Value sum) -> Value {
     Value factor = memref::LoadOp::create(b, a, ValueRange{i, j});
     factor = vector::BroadcastOp::create(b, pieceType, factor);
@@ -76,10 +82,15 @@ LogicalResult mlir::gdn::tile_to_vector::lowerOuter(Lowering &lowering,
   };
   lowering.loop(type.getDimSize(0), 1, [&](Value i) {
     lowering.loop(type.getDimSize(1), width, [&](Value c) {
+      Value start = lowering.toF32(lowering.piece(op.getAcc(), i, c, width));
+      if (scale)
+        start = arith::MulFOp::create(b, start, scale);
       Value sum = lowering.reduce(
-          lowering.index(0), lowering.index(right.getDimSize(0)), 1,
-          lowering.piece(op.getAcc(), i, c, width),
+          lowering.index(0), lowering.index(right.getDimSize(0)), 1, start,
           [&](Value j, Value acc) { return term(i, j, c, acc); });
+      if (type.getElementType() != b.getF32Type())
+        sum = arith::TruncFOp::create(
+            b, VectorType::get(width, type.getElementType()), sum);
       vector::StoreOp::create(b, sum, memref, ValueRange{i, c});
     });
   });

@@ -80,7 +80,9 @@ private:
   /// Tokens s against tokens t, the rows: s compared with t.
   Value mask(arith::CmpIPredicate predicate);
   Value zeroUnless(Value condition, Value value);
-  Value newValues(const Tokens &x, const Gates &gates, Value read);
+  Value keyProducts(const Tokens &x, const Gates &gates);
+  Value queryProducts(const Tokens &x, const Gates &gates);
+  Value newValues(const Tokens &x, const Gates &gates, Value inner, Value read);
   Value decayTo(Value last, const Gates &gates);
   Value stateBehind(Value state, const Tokens &x, const Gates &gates, Value u,
                     std::optional<int64_t> last);
@@ -181,17 +183,31 @@ ChunkStepKernel::Gates ChunkStepKernel::prepareGates(const Tokens &x) {
   return gates;
 }
 
-// U; read = S K^T.
+// beta D o K K^T, but for beta of the rows.
+Value ChunkStepKernel::keyProducts(const Tokens &x, const Gates &gates) {
+  if (!plan.isDelta)
+    return Value();
+  Value inner =
+      k.fmul(k.dot(x.keys, x.keys)[0], times(x.betaCol, x.keyNormCol));
+  return times(times(inner, x.keyNormRow), gates.pairs);
+}
+
+// D o Q K^T.
+Value ChunkStepKernel::queryProducts(const Tokens &x, const Gates &gates) {
+  Value scores =
+      times(times(k.dot(x.queries, x.keys)[0], x.queryNormCol), x.keyNormRow);
+  return gates.pairs ? k.fmul(scores, gates.pairs)
+                     : zeroUnless(mask(arith::CmpIPredicate::sle), scores);
+}
+
+// U; inner as keyProducts gives it, read = S K^T.
 Value ChunkStepKernel::newValues(const Tokens &x, const Gates &gates,
-                                 Value read) {
+                                 Value inner, Value read) {
   Value update = k.convert(x.values, k.getF32Type());
   if (!plan.isDelta)
     return update;
   read = times(times(read, x.keyNormRow), gates.grown);
   update = k.fmul(k.fsub(update, read), x.betaRow);
-  Value inner =
-      k.fmul(k.dot(x.keys, x.keys)[0], times(x.betaCol, x.keyNormCol));
-  inner = times(times(inner, x.keyNormRow), gates.pairs);
   return k.triSolve(inner, update, tokens ? tokens : kTokens);
 }
 
@@ -209,7 +225,7 @@ Value ChunkStepKernel::decayTo(Value last, const Gates &gates) {
 Value ChunkStepKernel::stateBehind(Value stateValue, const Tokens &x,
                                    const Gates &gates, Value u,
                                    std::optional<int64_t> last) {
-  Value lastToken;
+  Value lastToken, decay;
   if (last) {
     lastToken = k.integer(*last);
     Value known =
@@ -223,11 +239,11 @@ Value ChunkStepKernel::stateBehind(Value stateValue, const Tokens &x,
       all = zeroUnless(
           k.compare(arith::CmpIPredicate::sle, k.iota({kTokens, 1}), lastToken),
           all);
-    stateValue = k.fmul(stateValue, k.exp2(k.sum(all, {1, 1})));
+    decay = k.exp2(k.sum(all, {1, 1}));
   }
   u = times(u, x.keyNormRow);
   bool exact = plan.isHigh || plan.op.getStateType().getElementType().isF32();
-  return k.outer(u, x.keys, stateValue, exact);
+  return k.outer(u, x.keys, stateValue, decay, exact);
 }
 
 Value ChunkStepKernel::buildChunk(Value stateValue, Tokens x,
@@ -244,12 +260,9 @@ Value ChunkStepKernel::buildChunk(Value stateValue, Tokens x,
       cast<VectorType>(stateValue.getType()).getElementType() == plan.type;
   SmallVector<Value> read =
       k.dot(isStored ? stateValue : inF32, {x.keys, x.queries});
-  Value u = newValues(x, gates, read[0]);
+  Value u = newValues(x, gates, keyProducts(x, gates), read[0]);
+  Value scores = queryProducts(x, gates);
 
-  Value scores =
-      times(times(k.dot(x.queries, x.keys)[0], x.queryNormCol), x.keyNormRow);
-  scores = gates.pairs ? k.fmul(scores, gates.pairs)
-                       : zeroUnless(mask(arith::CmpIPredicate::sle), scores);
   Value o = times(times(read[1], x.queryNormRow), gates.grown);
   o = k.fmul(k.fadd(o, k.dot(u, scores)[0]),
              k.constant(plan.op.getScaleValue()));
@@ -260,7 +273,7 @@ Value ChunkStepKernel::buildChunk(Value stateValue, Tokens x,
     for (int64_t t = 0; t < tokens; ++t)
       if ((t + 1) % plan.every == 0)
         keepState(stateBehind(inF32, x, gates, u, t), sequence, k.index(t));
-  return stateBehind(inF32, x, gates, u, std::nullopt);
+  return stateBehind(stateValue, x, gates, u, std::nullopt);
 }
 
 void ChunkStepKernel::loadTokens(const Sequence &sequence) {
@@ -309,8 +322,7 @@ static LogicalResult verifyChunkForm(RecurrencePlan &plan) {
 }
 
 LogicalResult mlir::gdn::buildChunkStepKernel(RecurrencePlan &plan,
-                                              StringRef name,
-                                              Value sequences) {
+                                              StringRef name, Value sequences) {
   if (failed(verifyChunkForm(plan)))
     return failure();
   int64_t registers = plan.valueBlock *

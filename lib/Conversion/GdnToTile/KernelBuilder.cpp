@@ -248,8 +248,10 @@ SmallVector<Value> KernelBuilder::dot(Value a, ValueRange rights) {
   return llvm::to_vector_of<Value>(op.getResults());
 }
 
-Value KernelBuilder::outer(Value a, Value b, Value acc, bool exact) {
-  return gdn_tile::OuterOp::create(*this, a, b, acc, exact);
+Value KernelBuilder::outer(Value a, Value b, Value acc, Value scale,
+                           bool exact) {
+  return gdn_tile::OuterOp::create(*this, acc.getType(), a, b, acc, scale,
+                                   exact);
 }
 
 Value KernelBuilder::triSolve(Value l, Value rhs, int64_t count) {

@@ -108,8 +108,8 @@ public:
   Value zero(Shape2 shape, Type elementType);
   /// a b^T for each of `rights`, in registers.
   SmallVector<Value> dot(Value a, ValueRange rights);
-  /// acc + a b, in registers.
-  Value outer(Value a, Value b, Value acc, bool exact);
+  /// scale acc + a b, in registers; without `scale` acc + a b.
+  Value outer(Value a, Value b, Value acc, Value scale, bool exact);
   Value triSolve(Value l, Value rhs, int64_t count);
   /// Both behind all loads so far.
   std::pair<Value, Value> afterLoads(Value a, Value b);

@@ -70,6 +70,7 @@ FailureOr<RecurrencePlan> mlir::gdn::planRecurrence(RecurrenceOp op) {
   plan.segmentChunks = schedule.getSegmentChunks();
   plan.warps = schedule.getWarps();
   plan.streaming = schedule.getStreaming();
+  plan.overlap = schedule.getOverlap();
   plan.isFused = schedule.getPhases() == Phases::Fused;
   plan.wideFrom = schedule.getWideFrom();
   plan.keyHeads = op.getNumKeyHeads();

@@ -48,7 +48,7 @@ struct RecurrencePlan {
   GateKind gateKind;
   bool isDelta, hasErase, isKFirst;
   int64_t chunk, valueBlock, stages, segments, segmentChunks, warps, wideFrom;
-  bool streaming;
+  bool streaming, overlap;
   /// T and P are made in the kernel of the scan.
   bool isFused;
   /// Operands of products of 16-bit inputs are pairs of 16-bit parts.

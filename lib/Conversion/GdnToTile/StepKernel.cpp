@@ -141,6 +141,8 @@ void StepKernel::storeZeros(const Sequence &sequence) {
 }
 
 void StepKernel::build(Value launched) {
+  if (plan.overlap)
+    gdn_tile::OverlapLaunchesOp::create(k);
   addArguments();
   int64_t blocks = llvm::divideCeil(plan.valueSize, values);
   Value rest = k.div(k.blockId(), k.index(blocks));
@@ -184,6 +186,7 @@ LogicalResult mlir::gdn::buildStepKernel(RecurrencePlan &plan) {
     wide.valueBlock = 2 * plan.valueBlock;
   wide.warps = 1;
   wide.streaming = false;
+  wide.overlap = false;
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
   Value isWide = plan.isWide(host, plan.sequences, plan.valueHeads);
   if (std::optional<int64_t> known = getConstantIntValue(isWide))

@@ -240,8 +240,7 @@ void TokenStepKernel::buildTokens(const Sequence &sequence) {
 }
 
 LogicalResult mlir::gdn::buildTokenStepKernel(RecurrencePlan &plan,
-                                              StringRef name,
-                                              Value sequences) {
+                                              StringRef name, Value sequences) {
   StepShape shape = getStepShape(plan);
   int64_t registers = shape.keys * shape.values / (32 * shape.warps);
   if (registers >= kRegisters)

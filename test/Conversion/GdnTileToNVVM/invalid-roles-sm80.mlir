@@ -20,3 +20,11 @@ func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout 
   }
   return
 }
+
+// -----
+
+func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 4>} {
+  // expected-error @+1 {{needs sm_90 or later, but the target is sm_80}}
+  gdn_tile.overlap_launches
+  return
+}

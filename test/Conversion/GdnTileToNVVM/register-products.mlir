@@ -114,3 +114,26 @@ func.func @after_loads(%x: memref<?x32xf32>) attributes {gdn_tile.kernel = #gdn_
   gdn_tile.store %b, %x[%c0, %c0] dims [0, 1] {streaming} : vector<8x32xf32>, memref<?x32xf32>
   return
 }
+
+// -----
+
+// A sum with a state of 16 bits: each product is rounded before the next is issued, of
+// what is scaled for it.
+// CHECK-LABEL: llvm.func @outer_stored
+// CHECK-COUNT-4: llvm.fmul
+// CHECK-NOT: llvm.fmul
+// CHECK: nvvm.mma.sync
+// CHECK-COUNT-2: llvm.fptrunc {{.*}} : vector<2xf32> to vector<2xbf16>
+// CHECK-COUNT-4: llvm.fmul
+// CHECK: nvvm.mma.sync
+func.func @outer_stored(%x: memref<?x32xbf16>, %p: memref<?x8xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 4, chunk = 8>} {
+  %c0 = arith.constant 0 : index
+  %u = gdn_tile.load %p[%c0, %c0] dims [0, 1] : memref<?x8xf32>, vector<16x8xf32>
+  %k = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<?x32xbf16>, vector<8x32xbf16>
+  %acc = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<?x32xbf16>, vector<16x32xbf16>
+  %row = gdn_tile.load %p[%c0, %c0] dims [1] : memref<?x8xf32>, vector<1x8xf32>
+  %scale = gdn_tile.sum %row : vector<1x8xf32> to vector<1x1xf32>
+  %r = gdn_tile.outer %u, %k acc(%acc) scale(%scale : vector<1x1xf32>) : vector<16x8xf32>, vector<8x32xbf16>, vector<16x32xbf16>
+  gdn_tile.store %r, %x[%c0, %c0] dims [0, 1] : vector<16x32xbf16>, memref<?x32xbf16>
+  return
+}

@@ -237,3 +237,25 @@ func.func @rare_tile(%x: memref<64x64xbf16>, %y: memref<64x32xf32>, %f: memref<1
   }
   return
 }
+
+// -----
+
+// The launch behind may start at once; this kernel waits for the one in front.
+// CHECK: llvm.func @overlapping
+// CHECK-NEXT: nvvm.griddepcontrol launch_dependents
+// CHECK-NEXT: nvvm.griddepcontrol wait
+// CHECK: gpu.launch_func @kernels::@overlapping {{.*}}gdn.overlaps
+// CHECK: gpu.launch_func @kernels::@other
+// CHECK-NOT: gdn.overlaps
+func.func @overlapping() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 4>} {
+  gdn_tile.overlap_launches
+  return
+}
+func.func @other() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 4>} {
+  return
+}
+func.func @host(%n: index) {
+  gdn_tile.launch @overlapping grid(%n) ()
+  gdn_tile.launch @other grid(%n) ()
+  return
+}

@@ -231,3 +231,36 @@ func.func @packed(%q: memref<1x?x1x256xbf16>, %v: memref<1x?x1x16xbf16>, %cu: me
        schedule = #gdn.schedule<phases = segmented, chunk = 32, value_block = 16, segments = 4>}
   return
 }
+
+// -----
+
+// Blocks that nobody needs, behind the last boundary of a sequence or of the transition that the first segment has
+// not, walk no chunk. Rows of the second block of values end with these, and two stages are what fits.
+
+// CHECK-LABEL: func @places_segments(
+// CHECK: %[[EXISTS:.*]] = arith.cmpi slt, %{{.*}}, %arg2 : index
+// CHECK: %[[MOST:.*]] = arith.maxsi %{{.*}}, %{{.*}} : index
+// CHECK-NEXT: %[[NEEDED:.*]] = arith.select %[[EXISTS]], %[[MOST]], %c0 : index
+// CHECK-NEXT: %[[ANY:.*]] = arith.cmpi sgt, %[[NEEDED]], %c0 : index
+// CHECK-NEXT: %[[LENGTH:.*]] = arith.select %[[ANY]], %{{.*}}, %c0 : index
+// CHECK: %[[CHUNKS:.*]] = arith.ceildivui %[[LENGTH]], %c16
+// CHECK: scf.for %{{.*}} = %c0 to %[[CHUNKS]]
+// CHECK-LABEL: func @places_combine(
+// CHECK: %[[FIRST:.*]] = arith.muli %{{.*}}, %c64
+// CHECK: %[[LEFT:.*]] = arith.subi %c72, %[[FIRST]]
+// CHECK: scf.for
+// CHECK: gdn_tile.copy_in %{{.*}} dims [2, 3] valid(%[[LEFT]], %c16)
+// CHECK: } {gdn_tile.stages = 2 : i64}
+// CHECK-LABEL: func @places(
+// CHECK: gdn_tile.launch @places_segments
+// CHECK: %[[MOST:.*]] = arith.maxui %{{.*}}, %c1
+// CHECK: %[[OTHERS:.*]] = arith.subi %[[MOST]], %c1
+// CHECK: %[[NEEDED:.*]] = arith.minui %[[OTHERS]], %c1
+// CHECK: arith.muli %[[NEEDED]],
+// CHECK: gdn_tile.launch @places_combine
+func.func @places(%q: memref<1x?x2x16xbf16>, %v: memref<1x?x4x72xbf16>, %b: memref<1x?x4xf32>, %s: memref<1x4x72x16xf32>) {
+  gdn.recurrence ins(%q, %q, %v : memref<1x?x2x16xbf16>, memref<1x?x2x16xbf16>, memref<1x?x4x72xbf16>)
+      beta(%b : memref<1x?x4xf32>) outs(%v, %s : memref<1x?x4x72xbf16>, memref<1x4x72x16xf32>)
+      {schedule = #gdn.schedule<phases = segmented, chunk = 16, value_block = 32, stages = 3, segments = 8>}
+  return
+}

@@ -16,9 +16,9 @@
 // CHECK: %[[P:.*]] = gdn_tile.dot %[[KQ]]#1 times(%[[KQ]]#0)
 // CHECK: gdn_tile.dot %[[U]] times(
 // CHECK: gdn_tile.store {{.*}} dims [2, 0] valid({{.*}}, %c3) : vector<16x8xbf16>, memref<6x2x16xbf16>
-// CHECK: %[[NEXT:.*]] = gdn_tile.outer %{{.*}}, %[[KQ]]#0 acc(%{{[^)]*}}) : vector<16x8xf32>
-// CHECK: %[[ROUNDED:.*]] = arith.truncf %[[NEXT]]
-// CHECK: gdn_tile.store %[[ROUNDED]], {{.*}} {streaming}
+// CHECK: %[[DECAY:.*]] = math.exp2 %{{.*}} : vector<1x1xf32>
+// CHECK: %[[NEXT:.*]] = gdn_tile.outer %{{.*}}, %[[KQ]]#0 acc(%[[S]]) scale(%[[DECAY]] : vector<1x1xf32>) : vector<16x8xf32>, vector<8x32xbf16>, vector<16x32xbf16>
+// CHECK: gdn_tile.store %[[NEXT]], {{.*}} {streaming}
 // CHECK-LABEL: func @eight(
 func.func @eight(%q: memref<2x3x1x32xbf16>, %v: memref<2x3x2x16xbf16>, %g: memref<2x3x2xf32>, %o: memref<2x3x2x16xbf16>, %s: memref<2x2x16x32xbf16>) {
   gdn.recurrence ins(%q, %q, %v : memref<2x3x1x32xbf16>, memref<2x3x1x32xbf16>, memref<2x3x2x16xbf16>)
@@ -48,7 +48,7 @@ func.func @eight_float(%q: memref<2x3x1x32xbf16>, %v: memref<2x3x2x16xbf16>, %o:
 
 // CHECK-LABEL: func @eight_high_step
 // CHECK: gdn_tile.store {{.*}} : vector<16x8xf32>, memref<6x2x16xf32>
-// CHECK: gdn_tile.outer %{{.*}} acc(%{{.*}}) {exact} : vector<16x8xf32>, vector<8x32xbf16>, vector<16x32xf32>
+// CHECK: gdn_tile.outer %{{.*}} acc(%{{.*}}) {exact} : vector<16x8xf32>, vector<8x32xbf16>, vector<16x32xbf16>
 // CHECK-LABEL: func @eight_high(
 func.func @eight_high(%q: memref<2x3x1x32xbf16>, %v: memref<2x3x2x16xbf16>, %o: memref<2x3x2x16xf32>, %s: memref<2x2x16x32xbf16>) {
   gdn.recurrence ins(%q, %q, %v : memref<2x3x1x32xbf16>, memref<2x3x1x32xbf16>, memref<2x3x2x16xbf16>)

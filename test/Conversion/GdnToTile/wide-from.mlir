@@ -42,3 +42,68 @@ func.func @wide_known(%q: memref<2x32x4x16xbf16>, %s: memref<2x4x24x16xf32>, %v:
       {schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 16, wide_from = 9>}
   return
 }
+
+// -----
+
+// Steps: from 9 states on, of 4 heads, one warp has the rows of a block, the caches are
+// used and launches do not overlap. Each of both has 3 blocks of 8 rows.
+
+// CHECK-LABEL: func @steps_step
+// CHECK-SAME: #gdn_tile.kernel<warps = 4,
+// CHECK: gdn_tile.overlap_launches
+// CHECK: gdn_tile.load {{.*}} {streaming} : memref<?x4x24x64xf32>, vector<8x64xf32>
+// CHECK-LABEL: func @steps_step_wide
+// CHECK-SAME: #gdn_tile.kernel<warps = 1,
+// CHECK-NOT: gdn_tile.overlap_launches
+// CHECK-NOT: {streaming}
+// CHECK: gdn_tile.load {{.*}} : memref<?x4x24x64xf32>, vector<8x64xf32>
+// CHECK-LABEL: func @steps(
+// CHECK: %[[STATES:.*]] = arith.muli %[[N:.*]], %c4
+// CHECK: %[[TIMES:.*]] = arith.divui %[[STATES]], %c9
+// CHECK: %[[IS_WIDE:.*]] = arith.minui %[[TIMES]], %c1
+// CHECK: %[[WIDE:.*]] = arith.muli %[[N]], %[[IS_WIDE]]
+// CHECK: %[[NARROW:.*]] = arith.subi %[[N]], %[[WIDE]]
+// CHECK: %[[GRID:.*]] = arith.muli %[[NARROW]], %c12
+// CHECK: gdn_tile.launch @steps_step grid(%[[GRID]])
+// CHECK: %[[GRID:.*]] = arith.muli %[[WIDE]], %c12
+// CHECK: gdn_tile.launch @steps_step_wide grid(%[[GRID]])
+func.func @steps(%q: memref<?x1x4x64xbf16>, %s: memref<?x4x24x64xf32>, %v: memref<?x1x4x24xbf16>) {
+  gdn.recurrence ins(%q, %q, %v : memref<?x1x4x64xbf16>, memref<?x1x4x64xbf16>, memref<?x1x4x24xbf16>)
+      outs(%v, %s : memref<?x1x4x24xbf16>, memref<?x4x24x64xf32>)
+      {schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8, warps = 4, streaming = true, overlap = true, wide_from = 9>}
+  return
+}
+
+// -----
+
+// Eight tokens at a time: blocks of twice the rows, here one instead of two.
+
+// CHECK-LABEL: func @eights_step(
+// CHECK: vector<16x32xf32>
+// CHECK-LABEL: func @eights_step_wide(
+// CHECK: vector<32x32xf32>
+// CHECK-LABEL: func @eights(
+// CHECK: %[[GRID:.*]] = arith.muli %{{.*}}, %c8
+// CHECK: gdn_tile.launch @eights_step grid(%[[GRID]])
+// CHECK: %[[GRID:.*]] = arith.muli %{{.*}}, %c4
+// CHECK: gdn_tile.launch @eights_step_wide grid(%[[GRID]])
+func.func @eights(%q: memref<?x3x4x32xbf16>, %s: memref<?x4x32x32xf32>) {
+  gdn.recurrence ins(%q, %q, %q : memref<?x3x4x32xbf16>, memref<?x3x4x32xbf16>, memref<?x3x4x32xbf16>)
+      outs(%q, %s : memref<?x3x4x32xbf16>, memref<?x4x32x32xf32>)
+      {schedule = #gdn.schedule<phases = step, chunk = 8, value_block = 16, wide_from = 9>}
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func @steps_known_step(
+// CHECK-SAME: #gdn_tile.kernel<warps = 1,
+// CHECK-LABEL: func @steps_known(
+// CHECK: gdn_tile.launch @steps_known_step grid(%c36)
+// CHECK-NOT: gdn_tile.launch
+func.func @steps_known(%q: memref<3x1x4x64xbf16>, %s: memref<3x4x24x64xf32>, %v: memref<3x1x4x24xbf16>) {
+  gdn.recurrence ins(%q, %q, %v : memref<3x1x4x64xbf16>, memref<3x1x4x64xbf16>, memref<3x1x4x24xbf16>)
+      outs(%v, %s : memref<3x1x4x24xbf16>, memref<3x4x24x64xf32>)
+      {schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8, warps = 4, streaming = true, wide_from = 9>}
+  return
+}

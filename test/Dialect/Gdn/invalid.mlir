@@ -173,7 +173,7 @@ func.func @f(%q: tensor<1x5x2x8xf32>, %k: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x
 // -----
 
 func.func @f(%q: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x6xf32>, %s: tensor<1x4x6x8xf32>) {
-  // expected-error @+1 {{schedule: warps and streaming are of step phases}}
+  // expected-error @+1 {{schedule: warps, streaming and overlap are of step phases}}
   %0:2 = gdn.recurrence ins(%q, %q, %v : tensor<1x5x2x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x4x6xf32>) outs(%v, %s : tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>) {schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 8, streaming = true>} -> tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>
   return
 }

@@ -60,9 +60,11 @@ func.func @fills_the_gpu(%q: tensor<4x8192x20x128xbf16>, %s: tensor<4x20x128x128
 
 // CPU-LABEL: func @decode
 // CPU: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 24>
-// Few states: more warps, and no room in the caches for them.
+// Few states: more warps, no room in the caches for them, and launches that overlap.
 // SM90-LABEL: func @decode
-// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8, warps = 4, streaming = true>
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8, warps = 4, streaming = true, overlap = true>
+// SM89-LABEL: func @decode
+// SM89: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8, warps = 4, streaming = true>
 func.func @decode(%q: tensor<4x1x1x24xf32>, %s: tensor<4x1x24x24xf32>) -> tensor<4x1x1x24xf32> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<4x1x1x24xf32>, tensor<4x1x1x24xf32>, tensor<4x1x1x24xf32>)
       outs(%q, %s : tensor<4x1x1x24xf32>, tensor<4x1x24x24xf32>) -> tensor<4x1x1x24xf32>, tensor<4x1x24x24xf32>
@@ -149,22 +151,40 @@ func.func @few_values(%q: tensor<1x?x1x32xbf16>, %s: tensor<1x1x32x32xf32>) -> t
   return %0#0 : tensor<1x?x1x32xbf16>
 }
 
-// Many states, or a number that is not known: blocks of one warp.
+// A number that is not known: both, from 513 states on blocks of one warp.
 
-// SM90-LABEL: func @decode_of_many
-// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>
-func.func @decode_of_many(%q: tensor<?x1x1x128xbf16>, %s: tensor<?x1x128x128xbf16>) -> tensor<?x1x1x128xbf16> {
+// SM90-LABEL: func @decode_of_any
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8, warps = 4, streaming = true, overlap = true, wide_from = 513>
+func.func @decode_of_any(%q: tensor<?x1x1x128xbf16>, %s: tensor<?x1x128x128xbf16>) -> tensor<?x1x1x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x1x1x128xbf16>, tensor<?x1x1x128xbf16>, tensor<?x1x1x128xbf16>)
       outs(%q, %s : tensor<?x1x1x128xbf16>, tensor<?x1x128x128xbf16>) -> tensor<?x1x1x128xbf16>, tensor<?x1x128x128xbf16>
   return %0#0 : tensor<?x1x1x128xbf16>
 }
 
-// Several tokens: eight at a time, of a float32 state 32 rows ...
+// 512 states are few, 513 are not.
+
+// SM90-LABEL: func @decode_of_512
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8, warps = 4, streaming = true, overlap = true>
+func.func @decode_of_512(%q: tensor<512x1x1x128xbf16>, %s: tensor<512x1x128x128xf32>) -> tensor<512x1x1x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<512x1x1x128xbf16>, tensor<512x1x1x128xbf16>, tensor<512x1x1x128xbf16>)
+      outs(%q, %s : tensor<512x1x1x128xbf16>, tensor<512x1x128x128xf32>) -> tensor<512x1x1x128xbf16>, tensor<512x1x128x128xf32>
+  return %0#0 : tensor<512x1x1x128xbf16>
+}
+
+// SM90-LABEL: func @decode_of_513
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>
+func.func @decode_of_513(%q: tensor<513x1x1x128xbf16>, %s: tensor<513x1x128x128xf32>) -> tensor<513x1x1x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<513x1x1x128xbf16>, tensor<513x1x1x128xbf16>, tensor<513x1x1x128xbf16>)
+      outs(%q, %s : tensor<513x1x1x128xbf16>, tensor<513x1x128x128xf32>) -> tensor<513x1x1x128xbf16>, tensor<513x1x128x128xf32>
+  return %0#0 : tensor<513x1x1x128xbf16>
+}
+
+// Several tokens: eight at a time, of a float32 state 32 rows, unless there are few ...
 
 // CPU-LABEL: func @verify
 // CPU: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 128>
 // SM90-LABEL: func @verify
-// SM90: schedule = #gdn.schedule<phases = step, chunk = 8, value_block = 32>
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 8, value_block = 16, wide_from = 65>
 func.func @verify(%q: tensor<?x4x1x128xbf16>, %at: tensor<?xi32>, %s: tensor<?x1x128x128xf32>) -> tensor<?x4x1x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x4x1x128xbf16>, tensor<?x4x1x128xbf16>, tensor<?x4x1x128xbf16>)
       slots(%at : tensor<?xi32>) outs(%q, %s : tensor<?x4x1x128xbf16>, tensor<?x1x128x128xf32>) -> tensor<?x4x1x128xbf16>, tensor<?x1x128x128xf32>
@@ -181,6 +201,22 @@ func.func @verify_16bit(%q: tensor<?x4x1x128xbf16>, %s: tensor<?x1x128x128xbf16>
   return %0#0 : tensor<?x4x1x128xbf16>
 }
 
+// SM90-LABEL: func @verify_64
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 8, value_block = 16>
+func.func @verify_64(%q: tensor<64x4x1x128xbf16>, %s: tensor<64x1x128x128xf32>) -> tensor<64x4x1x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<64x4x1x128xbf16>, tensor<64x4x1x128xbf16>, tensor<64x4x1x128xbf16>)
+      outs(%q, %s : tensor<64x4x1x128xbf16>, tensor<64x1x128x128xf32>) -> tensor<64x4x1x128xbf16>, tensor<64x1x128x128xf32>
+  return %0#0 : tensor<64x4x1x128xbf16>
+}
+
+// SM90-LABEL: func @verify_65
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 8, value_block = 32>
+func.func @verify_65(%q: tensor<65x4x1x128xbf16>, %s: tensor<65x1x128x128xf32>) -> tensor<65x4x1x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<65x4x1x128xbf16>, tensor<65x4x1x128xbf16>, tensor<65x4x1x128xbf16>)
+      outs(%q, %s : tensor<65x4x1x128xbf16>, tensor<65x1x128x128xf32>) -> tensor<65x4x1x128xbf16>, tensor<65x1x128x128xf32>
+  return %0#0 : tensor<65x4x1x128xbf16>
+}
+
 // SM90-LABEL: func @verify_one
 // SM90: schedule = #gdn.schedule<phases = step, chunk = 8, value_block = 16>
 func.func @verify_one(%q: tensor<1x4x1x128xbf16>, %s: tensor<1x1x128x128xf32>) -> tensor<1x4x1x128xbf16> {
@@ -192,7 +228,7 @@ func.func @verify_one(%q: tensor<1x4x1x128xbf16>, %s: tensor<1x1x128x128xf32>) -
 // ... and token by token where products do not say it: a gate per channel.
 
 // SM90-LABEL: func @verify_channels
-// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8, warps = 4, streaming = true, overlap = true, wide_from = 513>
 func.func @verify_channels(%q: tensor<?x4x1x128xbf16>, %g: tensor<?x4x1x128xf32>, %s: tensor<?x1x128x128xf32>) -> tensor<?x4x1x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x4x1x128xbf16>, tensor<?x4x1x128xbf16>, tensor<?x4x1x128xbf16>)
       gate(%g : tensor<?x4x1x128xf32>) outs(%q, %s : tensor<?x4x1x128xbf16>, tensor<?x1x128x128xf32>) -> tensor<?x4x1x128xbf16>, tensor<?x1x128x128xf32>
@@ -330,4 +366,33 @@ func.func @two_waves_of_checkpoints(%q: tensor<3x512x32x128xbf16>, %s: tensor<3x
       outs(%q, %s : tensor<3x512x32x128xbf16>, tensor<3x32x128x128xf32>) checkpoints(%c : tensor<3x8x32x128x128xf32>) {every = 64 : i64}
       -> tensor<3x512x32x128xbf16>, tensor<3x32x128x128xf32>, tensor<3x8x32x128x128xf32>
   return %0#0 : tensor<3x512x32x128xbf16>
+}
+
+// The second part of the inverse, of which there is one tile, is what 64 tokens have no room for with 99 KB.
+
+// SM89-LABEL: func @rare_part
+// SM89: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 2>
+// SM89-LABEL: func @no_rare_part
+// SM89: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>
+func.func @rare_part(%q: tensor<1x?x1x64xbf16>, %b: tensor<1x?x1xf32>, %s: tensor<1x1x64x64xf32>) -> tensor<1x?x1x64xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x1x64xbf16>, tensor<1x?x1x64xbf16>, tensor<1x?x1x64xbf16>)
+      beta(%b : tensor<1x?x1xf32>) outs(%q, %s : tensor<1x?x1x64xbf16>, tensor<1x1x64x64xf32>) -> tensor<1x?x1x64xbf16>, tensor<1x1x64x64xf32>
+  return %0#0 : tensor<1x?x1x64xbf16>
+}
+func.func @no_rare_part(%q: tensor<1x?x1x64xbf16>, %b: tensor<1x?x1xf32>, %s: tensor<1x1x64x64xf32>) -> tensor<1x?x1x64xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x1x64xbf16>, tensor<1x?x1x64xbf16>, tensor<1x?x1x64xbf16>)
+      outs(%q, %s : tensor<1x?x1x64xbf16>, tensor<1x1x64x64xf32>) -> tensor<1x?x1x64xbf16>, tensor<1x1x64x64xf32>
+  return %0#0 : tensor<1x?x1x64xbf16>
+}
+
+// High precision with gates per channel has blocks of 64 rows only: those of 128, which would fit, have not been measured.
+
+// HIGH-LABEL: func @high_channels
+// HIGH: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 3, precision = high>
+// SM90-LABEL: func @high_channels
+// SM90: wide_from =
+func.func @high_channels(%q: tensor<?x8192x48x128xbf16>, %g: tensor<?x8192x48x128xf32>, %b: tensor<?x8192x48xf32>, %s: tensor<?x48x128x128xf32>) -> tensor<?x8192x48x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x8192x48x128xbf16>, tensor<?x8192x48x128xbf16>, tensor<?x8192x48x128xbf16>) gate(%g : tensor<?x8192x48x128xf32>)
+      beta(%b : tensor<?x8192x48xf32>) outs(%q, %s : tensor<?x8192x48x128xbf16>, tensor<?x48x128x128xf32>) -> tensor<?x8192x48x128xbf16>, tensor<?x48x128x128xf32>
+  return %0#0 : tensor<?x8192x48x128xbf16>
 }

@@ -89,8 +89,24 @@ func.func @f(%u: vector<16x8xf32>, %b: vector<8x12xbf16>, %acc: vector<16x12xf32
 // -----
 
 func.func @f(%u: vector<16x8xf32>, %b: vector<8x64xf32>, %acc: vector<16x64xf32>) {
-  // expected-error @+1 {{expects 16x8 of f32 times 8x64 of f16 or bf16 into f32, but has 'vector<16x8xf32>' times 'vector<8x64xf32>' into 'vector<16x64xf32>'}}
+  // expected-error @+1 {{expects 16x8 of f32 times 8x64 of f16 or bf16 into f32, f16 or bf16, but has 'vector<16x8xf32>' times 'vector<8x64xf32>' into 'vector<16x64xf32>'}}
   %0 = gdn_tile.outer %u, %b acc(%acc) : vector<16x8xf32>, vector<8x64xf32>, vector<16x64xf32>
+  return
+}
+
+// -----
+
+func.func @f(%u: vector<16x8xf32>, %b: vector<8x64xbf16>, %acc: vector<16x64xf64>) {
+  // expected-error @+1 {{into f32, f16 or bf16, but has 'vector<16x8xf32>' times 'vector<8x64xbf16>' into 'vector<16x64xf64>'}}
+  %0 = gdn_tile.outer %u, %b acc(%acc) : vector<16x8xf32>, vector<8x64xbf16>, vector<16x64xf64>
+  return
+}
+
+// -----
+
+func.func @f(%u: vector<16x8xf32>, %b: vector<8x64xbf16>, %acc: vector<16x64xf32>, %scale: vector<1x8xf32>) {
+  // expected-error @+1 {{expects a scale of vector<1x1xf32>, but it is 'vector<1x8xf32>'}}
+  %0 = gdn_tile.outer %u, %b acc(%acc) scale(%scale : vector<1x8xf32>) : vector<16x8xf32>, vector<8x64xbf16>, vector<16x64xf32>
   return
 }
 
@@ -107,5 +123,15 @@ func.func @f(%l: vector<8x16xf32>, %w: vector<16x8xf32>) {
 func.func @f(%l: vector<8x8xf32>, %w: vector<16x8xf32>) {
   // expected-error @+1 {{expects a count of 1 to 8 columns, but it is 9}}
   %0 = gdn_tile.tri_solve %l, %w {count = 9 : i64} : vector<8x8xf32>, vector<16x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%condition: i1) {
+  scf.if %condition {
+    // expected-error @+1 {{expects parent op 'func.func'}}
+    gdn_tile.overlap_launches
+  }
   return
 }

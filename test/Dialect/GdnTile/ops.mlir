@@ -112,6 +112,13 @@ func.func @attributes_of_rows() attributes {gdn_tile.kernel = #gdn_tile.kernel<w
   return
 }
 
+// CHECK-LABEL: func @overlapping
+// CHECK: gdn_tile.overlap_launches
+func.func @overlapping() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 4>} {
+  gdn_tile.overlap_launches
+  return
+}
+
 // CHECK-LABEL: func @registers
 func.func @registers(%s: memref<?x64xbf16>, %k: memref<?x64xbf16>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 4, chunk = 8>} {
   %c0 = arith.constant 0 : index
@@ -126,7 +133,11 @@ func.func @registers(%s: memref<?x64xbf16>, %k: memref<?x64xbf16>) attributes {g
   %l = gdn_tile.dot %b times(%b) : vector<8x64xbf16>, vector<8x64xbf16> -> vector<8x8xf32>
   // CHECK: gdn_tile.tri_solve %{{.*}}, %{{.*}} {count = 4 : i64} : vector<8x8xf32>, vector<16x8xf32>
   %u = gdn_tile.tri_solve %l, %x {count = 4 : i64} : vector<8x8xf32>, vector<16x8xf32>
-  %acc = arith.extf %a : vector<16x64xbf16> to vector<16x64xf32>
+  // CHECK: gdn_tile.outer %{{.*}}, %{{.*}} acc(%{{.*}}) scale(%{{.*}} : vector<1x1xf32>) : vector<16x8xf32>, vector<8x64xbf16>, vector<16x64xbf16>
+  %row = gdn_tile.sum %l : vector<8x8xf32> to vector<1x8xf32>
+  %scale = gdn_tile.sum %row : vector<1x8xf32> to vector<1x1xf32>
+  %scaled = gdn_tile.outer %u, %b acc(%a) scale(%scale : vector<1x1xf32>) : vector<16x8xf32>, vector<8x64xbf16>, vector<16x64xbf16>
+  %acc = arith.extf %scaled : vector<16x64xbf16> to vector<16x64xf32>
   // CHECK: gdn_tile.outer %{{.*}}, %{{.*}} acc(%{{.*}}) {exact} : vector<16x8xf32>, vector<8x64xbf16>, vector<16x64xf32>
   %next = gdn_tile.outer %u, %b acc(%acc) {exact} : vector<16x8xf32>, vector<8x64xbf16>, vector<16x64xf32>
   %rounded = arith.truncf %next : vector<16x64xf32> to vector<16x64xbf16>

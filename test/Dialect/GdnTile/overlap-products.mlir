@@ -348,3 +348,82 @@ func.func @behind_the_wait(%x: memref<64x64xbf16>, %y: memref<64x64xf32>) attrib
   }
   return
 }
+
+// A fragment that is stored and continued is waited for; one that is only continued is not.
+
+// CHECK-LABEL: func @stored_and_continued
+// CHECK: %[[P:.*]] = gdn_tile.mma %arg0
+// CHECK-NEXT: %[[W:.*]] = gdn_tile.mma_wait %[[P]] :
+// CHECK-NEXT: gdn_tile.mma %arg0, %{{.*}} acc(%[[W]] : vector<64x64xf32>)
+// CHECK-NEXT: gdn_tile.store %[[W]]
+// CHECK-NEXT: gdn_tile.mma_wait
+func.func @stored_and_continued(%a: vector<64x64xbf16>, %x: memref<64x64xf32>, %y: memref<64x64xf32>)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %p = gdn_tile.mma %a, %k : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+  gdn_tile.store %p, %x[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  %q = gdn_tile.mma %a, %k acc(%p : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+  gdn_tile.store %q, %y[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  return
+}
+
+// What joins the tokens of copies moves behind the products with them, where their operands hold the products back.
+
+// CHECK-LABEL: func @joined
+// CHECK: gdn_tile.barrier
+// CHECK-NEXT: arith.truncf
+// CHECK-NEXT: gdn_tile.mma
+// CHECK-NEXT: %[[A:.*]] = gdn_tile.copy_in
+// CHECK-NEXT: %[[B:.*]] = gdn_tile.copy_in
+// CHECK-NEXT: %[[T:.*]] = gdn_tile.join %[[A]], %[[B]]
+// CHECK: gdn_tile.wait %[[T]]
+func.func @joined(%x: memref<64x64xbf16>, %f: vector<64x64xf32>, %y: memref<64x64xf32>)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %l = memref.alloc() : memref<64x64xbf16, #shared>
+  %m = memref.alloc() : memref<64x64xbf16, #shared>
+  gdn_tile.barrier
+  %t0 = gdn_tile.copy_in %x[%c0, %c0] dims [0, 1] to %l : memref<64x64xbf16> to memref<64x64xbf16, #shared> -> !gdn_tile.token
+  %t1 = gdn_tile.copy_in %x[%c0, %c0] dims [0, 1] to %m : memref<64x64xbf16> to memref<64x64xbf16, #shared> -> !gdn_tile.token
+  %t = gdn_tile.join %t0, %t1
+  %a = arith.truncf %f : vector<64x64xf32> to vector<64x64xbf16>
+  %p = gdn_tile.mma %a, %k : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+  gdn_tile.store %p, %y[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  gdn_tile.wait %t
+  return
+}
+
+// Rows that fill the 40 registers leave no room for another, but for a single number, which all lanes share.
+
+// CHECK-LABEL: func @single
+// CHECK-COUNT-2: gdn_tile.load %{{.*}} vector<1x64xf32>
+// CHECK-NEXT: gdn_tile.load %{{.*}} vector<1x32xf32>
+// CHECK-NEXT: memref.load
+// CHECK-NEXT: gdn_tile.mma
+func.func @single(%x: memref<64x64xf32>, %f: memref<64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c3 = arith.constant 3 : index
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %g = memref.alloc() : memref<64xf32, #shared>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+      %a = arith.constant dense<1.0> : vector<64x64xbf16>
+      %p = gdn_tile.mma %a, %k : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+      %f0 = gdn_tile.load %g[%c0] dims [0] : memref<64xf32, #shared>, vector<1x64xf32>
+      %f1 = gdn_tile.load %g[%c0] dims [0] : memref<64xf32, #shared>, vector<1x64xf32>
+      %f2 = gdn_tile.load %g[%c0] dims [0] : memref<64xf32, #shared>, vector<1x32xf32>
+      %one = memref.load %g[%c0] : memref<64xf32, #shared>
+      %ones = vector.broadcast %one : f32 to vector<1x64xf32>
+      gdn_tile.store %f0, %x[%c0, %c0] dims [1] : vector<1x64xf32>, memref<64x64xf32>
+      gdn_tile.store %f1, %x[%c1, %c0] dims [1] : vector<1x64xf32>, memref<64x64xf32>
+      gdn_tile.store %f2, %x[%c2, %c0] dims [1] : vector<1x32xf32>, memref<64x64xf32>
+      gdn_tile.store %ones, %x[%c3, %c0] dims [1] : vector<1x64xf32>, memref<64x64xf32>
+      gdn_tile.store %p, %x[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+    }
+  }
+  return
+}

@@ -331,3 +331,111 @@ func.func @two_rings(%n: index, %o: memref<64x64xf32>) attributes {gdn_tile.kern
   }
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+#kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
+
+// 160 registers over the back edge: the products and their results have too few left, even with 16 of left operands.
+
+// CHECK-LABEL: func @carried
+// CHECK-NOT: scf.if
+func.func @carried(%n: index, %o: memref<64x64xf32>) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %s = arith.constant dense<1.0> : vector<64x64xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%state = %s) -> (vector<64x64xf32>) {
+    %a = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %w = gdn_tile.mma %a, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %x = arith.mulf %state, %s : vector<64x64xf32>
+    %y = arith.addf %state, %s : vector<64x64xf32>
+    %z = arith.subf %state, %s : vector<64x64xf32>
+    %d = arith.mulf %state, %state : vector<64x64xf32>
+    %b = arith.truncf %w : vector<64x64xf32> to vector<64x64xbf16>
+    %t = gdn_tile.mma %b, %kt acc(%d : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %p = gdn_tile.mma %b, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %px = arith.mulf %p, %x : vector<64x64xf32>
+    %py = arith.mulf %px, %y : vector<64x64xf32>
+    %pz = arith.mulf %py, %z : vector<64x64xf32>
+    gdn_tile.store %pz, %o[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+    scf.yield %t : vector<64x64xf32>
+  }
+  return
+}
+
+// What the tile held before would be read behind the copy, which opens an iteration.
+
+// CHECK-LABEL: func @overwritten
+// CHECK-NOT: scf.if
+func.func @overwritten(%k: memref<?x64xbf16>, %n: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %s = arith.constant dense<1.0> : vector<64x64xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%state = %s) -> (vector<64x64xf32>) {
+    %old = gdn_tile.load %kt[%c0, %c0] dims [0, 1] : memref<64x64xbf16, #shared>, vector<64x64xbf16>
+    gdn_tile.copy_in %k[%i, %c0] dims [0, 1] to %kt : memref<?x64xbf16> to memref<64x64xbf16, #shared>
+    %a = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %w = gdn_tile.mma %a, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %d = arith.extf %old : vector<64x64xbf16> to vector<64x64xf32>
+    %b = arith.truncf %w : vector<64x64xf32> to vector<64x64xbf16>
+    %t = gdn_tile.mma %b, %kt acc(%d : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %t : vector<64x64xf32>
+  }
+  return
+}
+
+// The products that follow the first ones need what comes back from memory at the end of this iteration.
+
+// CHECK-LABEL: func @late_for_others
+// CHECK-NOT: scf.if
+func.func @late_for_others(%n: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %ot = memref.alloc() : memref<64x64xf32, #shared>
+  %s = arith.constant dense<1.0> : vector<64x64xf32>
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%state = %s, %sum = %s) -> (vector<64x64xf32>, vector<64x64xf32>) {
+    %a = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %w = gdn_tile.mma %a, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %b = arith.truncf %w : vector<64x64xf32> to vector<64x64xbf16>
+    %u = gdn_tile.mma %b, %kt acc(%sum : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %c = arith.truncf %u : vector<64x64xf32> to vector<64x64xbf16>
+    %t = gdn_tile.mma %c, %kt acc(%state : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    gdn_tile.store %t, %ot[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32, #shared>
+    %next = gdn_tile.load %ot[%c0, %c0] dims [1, 0] : memref<64x64xf32, #shared>, vector<64x64xf32>
+    scf.yield %t, %next : vector<64x64xf32>, vector<64x64xf32>
+  }
+  return
+}
+
+// Products wait for one another in front of a branch: of what is left of an iteration it comes last.
+
+// CHECK-LABEL: func @branch_last
+// CHECK: scf.for
+// CHECK: gdn_tile.mma
+// CHECK: gdn_tile.mma
+// CHECK: gdn_tile.mma
+// CHECK-NEXT: gdn_tile.store
+// CHECK-NEXT: scf.if
+func.func @branch_last(%n: index, %c: i1, %x: memref<64x64xf32>, %y: memref<64x64xf32>) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %s = arith.constant dense<1.0> : vector<64x64xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%state = %s) -> (vector<64x64xf32>) {
+    %a = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %w = gdn_tile.mma %a, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %b = arith.truncf %w : vector<64x64xf32> to vector<64x64xbf16>
+    %t = gdn_tile.mma %b, %kt acc(%state : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %p = gdn_tile.mma %b, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.if %c {
+      gdn_tile.store %p, %x[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+    }
+    gdn_tile.store %p, %y[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+    scf.yield %t : vector<64x64xf32>
+  }
+  return
+}

@@ -42,11 +42,12 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    Phases phases, int64_t chunk,
                                    int64_t valueBlock, int64_t stages,
                                    int64_t segments, int64_t segmentChunks,
-                                   int64_t warps, bool streaming,
+                                   int64_t warps, bool streaming, bool overlap,
                                    Precision precision, int64_t wideFrom) {
   if (phases == Phases::Auto) {
     if (chunk == 0 && valueBlock == 0 && stages == 1 && segments == 0 &&
-        segmentChunks == 1 && warps == 1 && !streaming && wideFrom == 0)
+        segmentChunks == 1 && warps == 1 && !streaming && !overlap &&
+        wideFrom == 0)
       return success();
     return emitError() << "schedule: with phases = auto only precision can be "
                           "asked for; the other fields need phases";
@@ -83,7 +84,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << stringifyPhases(phases);
   if (warps < 1 || warps > 16)
     return emitError() << "schedule: warps must lie in 1..16, but is " << warps;
-  if (phases != Phases::Step && (warps != 1 || streaming))
-    return emitError() << "schedule: warps and streaming are of step phases";
+  if (phases != Phases::Step && (warps != 1 || streaming || overlap))
+    return emitError()
+           << "schedule: warps, streaming and overlap are of step phases";
   return success();
 }

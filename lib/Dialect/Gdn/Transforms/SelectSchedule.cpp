@@ -122,18 +122,20 @@ bool makesInputs(RecurrenceOp op) {
 }
 
 ScheduleAttr getStep(MLIRContext *context, int64_t chunk, int64_t rows,
-                     int64_t warps, bool streaming, Precision precision,
-                     int64_t wideFrom = 0) {
+                     int64_t warps, bool streaming, bool overlap,
+                     Precision precision, int64_t wideFrom = 0) {
   return ScheduleAttr::get(context, Phases::Step, chunk, rows, /*stages=*/1,
                            /*segments=*/0, /*segment_chunks=*/1, warps,
-                           streaming, precision, wideFrom);
+                           streaming, overlap, precision, wideFrom);
 }
 
 /// Measured on an H200 at K = V = 128. A few states are a matter of latency:
-/// more warps with fewer loads each, and no room in the caches. Many are
-/// streamed best by blocks of one warp. A number that is not known is decided
-/// by when the function is called.
-ScheduleAttr selectStepSchedule(RecurrenceOp op, Precision precision) {
+/// more warps with fewer loads each, no room in the caches, and a launch that
+/// is under way while the one in front ends (a quarter of the time of one
+/// sequence). Many are streamed best by blocks of one warp. A number that is
+/// not known is decided by when the function is called.
+ScheduleAttr selectStepSchedule(RecurrenceOp op, const GpuTarget &target,
+                                Precision precision) {
   MLIRContext *context = op.getContext();
   bool isF32 = op.getStateType().getElementType().isF32();
   int64_t sequences = op.getNumSequences();
@@ -142,13 +144,14 @@ ScheduleAttr selectStepSchedule(RecurrenceOp op, Precision precision) {
   if (goesInEights(op)) {
     bool hasWide = isF32 && op.getValueSize() >= 32 && !makesInputs(op);
     bool isWide = hasWide && states > kFewStates / 8;
-    return getStep(context, 8, isWide ? 32 : 16, 1, false, precision,
+    return getStep(context, 8, isWide ? 32 : 16, 1, false, false, precision,
                    hasWide && isOpen ? kFewStates / 8 + 1 : 0);
   }
   if (!op.isKFirst() && hasFewTokens(op) && states <= kFewStates)
-    return getStep(context, 16, kStepRows, 4, true, precision,
+    return getStep(context, 16, kStepRows, 4, true,
+                   target.hasDependentLaunches(), precision,
                    isOpen ? kFewStates + 1 : 0);
-  return getStep(context, 16, kStepRows, 1, false, precision);
+  return getStep(context, 16, kStepRows, 1, false, false, precision);
 }
 
 /// Segments that all sequences together may be cut into: as many as give each
@@ -209,14 +212,14 @@ ScheduleAttr getScanSchedule(RecurrenceOp op, int64_t chunk, int64_t valueBlock,
   return ScheduleAttr::get(
       op.getContext(), segments ? Phases::Segmented : Phases::Split, chunk,
       valueBlock, stages, segments, segments ? kSegmentChunks : 1, /*warps=*/1,
-      /*streaming=*/false, precision, wideFrom);
+      /*streaming=*/false, /*overlap=*/false, precision, wideFrom);
 }
 
 FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
                                           const GpuTarget &target,
                                           Precision precision) {
   if ((hasFewTokens(op) && !op.getOffsets()) || hasOddCheckpoints(op))
-    return selectStepSchedule(op, precision);
+    return selectStepSchedule(op, target, precision);
 
   int64_t valueBlock =
       std::min<int64_t>(kRolesValueBlock, llvm::alignTo(op.getValueSize(), 16));

@@ -75,10 +75,15 @@ LogicalResult OuterOp::verify() {
     return failure();
   if (!hasShape(a, rows, kTokens) || !hasShape(b, kTokens, cols) ||
       !a.getElementType().isF32() || !is16Bit(b.getElementType()) ||
-      !acc.getElementType().isF32())
-    return emitOpError("expects ") << rows << "x8 of f32 times 8x" << cols
-                                   << " of f16 or bf16 into f32, but has " << a
-                                   << " times " << b << " into " << acc;
+      !(acc.getElementType().isF32() || is16Bit(acc.getElementType())))
+    return emitOpError("expects ")
+           << rows << "x8 of f32 times 8x" << cols
+           << " of f16 or bf16 into f32, f16 or bf16, but has " << a
+           << " times " << b << " into " << acc;
+  if (getScale() && (!hasShape(cast<VectorType>(getScale().getType()), 1, 1) ||
+                     !getElementTypeOrSelf(getScale()).isF32()))
+    return emitOpError("expects a scale of vector<1x1xf32>, but it is ")
+           << getScale().getType();
   return success();
 }
 

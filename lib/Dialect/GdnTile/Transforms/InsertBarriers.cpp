@@ -186,15 +186,11 @@ LogicalResult getAccesses(Operation *op, SmallVectorImpl<Access> &accesses) {
     return success();
   };
   if (auto wait = dyn_cast<WaitOp>(op)) {
-    for (Value memref : getCopiedTiles(wait.getToken())) {
-      // A token that a loop carries may be of another stage than the one that
-      // its copy names in this iteration.
-      size_t before = accesses.size();
+    // The number of a tile's stage is a constant or says nothing: so it holds
+    // for a token that a loop carries, too.
+    for (Value memref : getCopiedTiles(wait.getToken()))
       if (failed(append(memref, /*isWrite=*/true)))
         return failure();
-      if (accesses.size() > before)
-        accesses.back().tile.stage = Tile::kAnyStage;
-    }
     return success();
   }
   bool hasShared = llvm::any_of(op->getOperandTypes(), isShared);

@@ -75,6 +75,7 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     | `wide_from` | with `split` and `segmented`: blocks of the scan from which they have twice `value_block` rows each; with `step`: sequences times value heads from which a warp has more rows (see below); 0, never, unless given |
     | `warps` | `step` phases token by token: warps of a block, 1 to 16 |
     | `streaming` | `step` phases: the caches need not keep the state; pays while all states together are small |
+    | `overlap` | `step` phases: launches in front and behind may overlap with this one (programmatic dependent launch; sm_90 and later) |
     | `precision` | `default` or `high`: see below |
 
     With `segmented` a segment has L chunks, the last of a sequence fewer. L is
@@ -132,6 +133,7 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     DefaultValuedParameter<"int64_t", "1">:$segment_chunks,
     DefaultValuedParameter<"int64_t", "1">:$warps,
     DefaultValuedParameter<"bool", "false">:$streaming,
+    DefaultValuedParameter<"bool", "false">:$overlap,
     Gdn_DefaultEnumParameter<Gdn_Precision, "Precision::Default">:$precision,
     DefaultValuedParameter<"int64_t", "0">:$wide_from);
   let builders = [
@@ -139,8 +141,8 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
                      "int64_t":$valueBlock, "int64_t":$stages,
                      CArg<"::mlir::gdn::Precision", "::mlir::gdn::Precision::Default">:$precision), [{
       return $_get($_ctxt, phases, chunk, valueBlock, stages, /*segments=*/0,
-                   /*segment_chunks=*/1, /*warps=*/1, /*streaming=*/false, precision,
-                   /*wide_from=*/0);
+                   /*segment_chunks=*/1, /*warps=*/1, /*streaming=*/false,
+                   /*overlap=*/false, precision, /*wide_from=*/0);
     }]>
   ];
   let extraClassDeclaration = [{

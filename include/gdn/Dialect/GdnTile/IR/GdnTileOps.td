@@ -209,6 +209,23 @@ def GdnTile_BarrierOp : GdnTile_Op<"barrier"> {
   let assemblyFormat = "attr-dict";
 }
 
+def GdnTile_OverlapLaunchesOp : GdnTile_Op<"overlap_launches", [
+    HasParent<"::mlir::func::FuncOp">, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "the launches in front and behind may overlap with this one";
+  let description = [{
+    What stands in front of this op may run while the kernel in front has not ended;
+    the op waits for its end and for everything that it wrote. From here on the kernel
+    behind may start, if it has such an op too: it will wait in turn. So the time that
+    a launch takes is hidden (programmatic dependent launch, sm_90 and later). In all
+    threads of the block.
+
+    ```mlir
+    gdn_tile.overlap_launches
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
 class GdnTile_AccessOp<string mnemonic>
     : GdnTile_Op<mnemonic, [
         AttrSizedOperandSegments,

@@ -51,23 +51,26 @@ def GdnTile_OuterOp : GdnTile_Op<"outer", [Pure,
     AllTypesMatch<["acc", "result"]>]> {
   let summary = "add the product of eight columns and eight rows, all in registers";
   let description = [{
-    `result[i, c] = acc[i, c] + sum_j a[i, j] * b[j, c]`: `a` is `vector<Mx8xf32>`, `b`
-    `vector<8xKxT>` with T f16 or bf16, `acc` and the result `vector<MxKxf32>`, M a
-    multiple of 16. `a` takes part in two parts: of bf16 (relative error about
-    2^-17) with `b` of bf16, or, if `exact` or `b` is of f16, of TF32 (2^-21).
+    `result[i, c] = scale * acc[i, c] + sum_j a[i, j] * b[j, c]`, without `scale`, of
+    `vector<1x1xf32>`, 1: `a` is `vector<Mx8xf32>`, `b` `vector<8xKxT>` with T f16 or
+    bf16, `acc` and the result `vector<MxKxS>`, M a multiple of 16, S f32, f16 or bf16.
+    The sum is float32, and rounded eight columns at a time, so that no more of it is
+    in registers. `a` takes part in two parts: of bf16 (relative error about 2^-17)
+    with `b` of bf16, or, if `exact` or `b` is of f16, of TF32 (2^-21).
 
     Only in kernels of one warp in the `rows` layout with 4 lanes; K as in
     `gdn_tile.dot`.
 
     ```mlir
-    %next = gdn_tile.outer %u, %k acc(%decayed) {exact} : vector<16x8xf32>, vector<8x128xbf16>, vector<16x128xf32>
+    %next = gdn_tile.outer %u, %k acc(%s) scale(%decay : vector<1x1xf32>) {exact} : vector<16x8xf32>, vector<8x128xbf16>, vector<16x128xf32>
     ```
   }];
   let arguments = (ins GdnTile_Fragment:$a, GdnTile_Fragment:$b,
-                       GdnTile_Fragment:$acc, UnitAttr:$exact);
+                       GdnTile_Fragment:$acc,
+                       Optional<GdnTile_Fragment>:$scale, UnitAttr:$exact);
   let results = (outs GdnTile_Fragment:$result);
   let assemblyFormat = [{
-    $a `,` $b `acc` `(` $acc `)` attr-dict `:` type($a) `,` type($b) `,` type($acc)
+    $a `,` $b `acc` `(` $acc `)` (`scale` `(` $scale^ `:` type($scale) `)`)? attr-dict `:` type($a) `,` type($b) `,` type($acc)
   }];
   let hasVerifier = 1;
 }
