@@ -16,6 +16,8 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/IR/Threading.h"
 
 namespace mlir::gdn {
 #define GEN_PASS_DEF_CONVERTGDNTILETONVVMPASS
@@ -35,6 +37,13 @@ struct KernelInfo {
   int64_t numThreads;
   int64_t sharedBytes;
   bool overlaps;
+};
+
+/// A kernel that is converted where no other thread is: in a module of its own.
+struct Part {
+  OwningOpRef<gpu::GPUModuleOp> module;
+  func::FuncOp func;
+  KernelInfo info;
 };
 
 struct ConvertGdnTileToNVVMPass
@@ -58,9 +67,8 @@ struct ConvertGdnTileToNVVMPass
       return;
     llvm::StringMap<KernelInfo> infos;
     gpu::GPUModuleOp gpuModule = createGpuModule(module, *gpu);
-    for (func::FuncOp func : kernels)
-      if (failed(convertKernel(func, *gpu, gpuModule, infos)))
-        return signalPassFailure();
+    if (failed(convertKernels(kernels, *gpu, gpuModule, infos)))
+      return signalPassFailure();
     WalkResult walk = module.walk([&](LaunchOp launch) -> WalkResult {
       return convertLaunch(launch, infos);
     });
@@ -70,9 +78,10 @@ struct ConvertGdnTileToNVVMPass
 
 private:
   gpu::GPUModuleOp createGpuModule(ModuleOp module, const GpuTarget &gpu);
-  LogicalResult convertKernel(func::FuncOp func, const GpuTarget &gpu,
-                              gpu::GPUModuleOp gpuModule,
-                              llvm::StringMap<KernelInfo> &infos);
+  LogicalResult convertKernels(ArrayRef<func::FuncOp> kernels,
+                               const GpuTarget &gpu, gpu::GPUModuleOp gpuModule,
+                               llvm::StringMap<KernelInfo> &infos);
+  LogicalResult convertKernel(Part &part, const GpuTarget &gpu);
   LogicalResult convertLaunch(LaunchOp launch,
                               const llvm::StringMap<KernelInfo> &infos);
 };
@@ -100,15 +109,37 @@ ConvertGdnTileToNVVMPass::createGpuModule(ModuleOp module,
   return gpuModule;
 }
 
-LogicalResult
-ConvertGdnTileToNVVMPass::convertKernel(func::FuncOp func, const GpuTarget &gpu,
-                                        gpu::GPUModuleOp gpuModule,
-                                        llvm::StringMap<KernelInfo> &infos) {
-  KernelLowering kernel(func, gpu);
+LogicalResult ConvertGdnTileToNVVMPass::convertKernels(
+    ArrayRef<func::FuncOp> kernels, const GpuTarget &gpu,
+    gpu::GPUModuleOp gpuModule, llvm::StringMap<KernelInfo> &infos) {
+  OpBuilder builder(&getContext());
+  SmallVector<Part> parts;
+  for (func::FuncOp func : kernels) {
+    auto module =
+        gpu::GPUModuleOp::create(builder, func.getLoc(), func.getName());
+    func->moveBefore(module.getBody(), module.getBody()->end());
+    parts.push_back({module, func, {}});
+  }
+  if (failed(failableParallelForEach(&getContext(), parts, [&](Part &part) {
+        return convertKernel(part, gpu);
+      })))
+    return failure();
+  Block &body = *gpuModule.getBody();
+  for (Part &part : parts) {
+    infos[part.module->getName()] = part.info;
+    body.getOperations().splice(body.end(),
+                                part.module->getBody()->getOperations());
+  }
+  return success();
+}
+
+LogicalResult ConvertGdnTileToNVVMPass::convertKernel(Part &part,
+                                                      const GpuTarget &gpu) {
+  KernelLowering kernel(part.func, gpu);
   if (failed(kernel.analyze()))
     return failure();
-  infos[func.getName()] = {kernel.getBlockThreads(), kernel.getSharedBytes(),
-                           !func.getOps<OverlapLaunchesOp>().empty()};
+  part.info = {kernel.getBlockThreads(), kernel.getSharedBytes(),
+               !part.func.getOps<OverlapLaunchesOp>().empty()};
 
   RewritePatternSet patterns(&getContext());
   populateStructurePatterns(kernel, patterns);
@@ -133,8 +164,7 @@ ConvertGdnTileToNVVMPass::convertKernel(func::FuncOp func, const GpuTarget &gpu,
   target.addLegalDialect<LLVM::LLVMDialect, NVVM::NVVMDialect>();
   scf::populateSCFStructuralTypeConversionsAndLegality(kernel.converter,
                                                        patterns, target);
-  func->moveBefore(gpuModule.getBody(), gpuModule.getBody()->end());
-  return applyFullConversion(func, target, std::move(patterns));
+  return applyFullConversion(part.func, target, std::move(patterns));
 }
 
 LogicalResult ConvertGdnTileToNVVMPass::convertLaunch(
