@@ -14,6 +14,8 @@ import dataclasses
 import functools
 import importlib
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -76,6 +78,9 @@ def load(*texts):
 
 _kernels = {}
 
+# A function of a problem that gives its schedule, in the place of what it asks for; see test_gpu_schedules.py.
+forced = None
+
 
 def _loaded(text, compiled):
     if text not in _kernels:
@@ -134,6 +139,8 @@ class Problem:
             segmented = dict(segments=self.segments, segment_chunks=self.segment_chunks) if self.segments else {}
             options = dict(segmented, precision=self.precision, wide_from=self.wide_from)
             schedule = build.schedule(phases, self.chunk, block, self.stages, **options)
+        if forced:
+            schedule = forced(self)
         return build.recurrence(
             self.B if self.static or self.starts else None,
             self.T if self.static else None,
@@ -245,6 +252,17 @@ def check(p, got, want, label="", correlated=False, factor=1.0, state_factor=Non
     # A state kept in 16 bit is rounded once more at the end.
     state_kind = kind if p.state_dtype == "f32" or kind == "bf16" else p.state_dtype
     oracle_torch.check(f"state{label}", got[1], want[1], "state" + suffix, state_kind, state_factor, tokens=False)
+
+
+def run_within(seconds, command):
+    """A process that ends in time, else a failure that says how far it came: a kernel that hangs holds up nothing."""
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in sys.path if path))
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=seconds, env=environment)
+    except subprocess.TimeoutExpired as late:
+        said = late.stdout.decode() if isinstance(late.stdout, bytes) else late.stdout
+        last = (said or "").strip().splitlines()[-1:] or ["the start"]
+        pytest.fail(f"no end within {seconds} s, behind: {last[0]}")
 
 
 def same_bits(a, b):

@@ -4,10 +4,14 @@
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
+
+import pytest
 
 from gdn import build
 from gdn import compile as compiler
+from gpu_support import run_within
 from tool_paths import need_tool
 
 ARRIVAL = "mbarrier.arrive.shared::cta.b64 _,"
@@ -64,3 +68,28 @@ def test_barriers_of_threads_stay():
     after = load().let_each_lane_arrive(ptx)
     assert counts(after) == [1, 96, 128]
     assert after.rstrip().endswith("[smem+16];\n mbarrier.arrive.shared::cta.b64 _, [smem+24];")
+
+
+def test_what_is_left_out():
+    """One barrier of the block, or one wait for a stage, and nothing else."""
+    ptx = """
+ bar.sync  0;
+ { .reg .pred done; AGAIN: mbarrier.try_wait.parity.shared::cta.b64 done, [%r1], %r2; @done bra.uni DONE; DONE: }
+ ld.shared.b32  %r3, [%r4];
+ bar.sync  2, 96;
+"""
+    lines = ptx.strip().splitlines()
+    for kind, places in (("barrier", (0, 3)), ("wait", (1,))):
+        for number, place in enumerate(places):
+            left = load().leave_out(ptx, kind, number).splitlines()
+            kept = [line.strip() for line in left if line.strip()]
+            assert kept == [line.strip() for i, line in enumerate(lines) if i != place]
+    with pytest.raises(ValueError, match="there is no wait number 1; there are 1"):
+        load().leave_out(ptx, "wait", 1)
+
+
+def test_a_hang_is_a_failure():
+    done = run_within(60, [sys.executable, "-c", "print('ended')"])
+    assert done.returncode == 0 and done.stdout == "ended\n"
+    with pytest.raises(pytest.fail.Exception, match="no end within 2 s, behind: first"):
+        run_within(2, [sys.executable, "-c", "import time; print('first', flush=True); time.sleep(60)"])

@@ -123,47 +123,34 @@ struct DotPattern : TilePattern<DotOp> {
   }
 
 private:
-  // Sums that do not wait for each other: a product takes some 20 cycles.
-  static constexpr int64_t kChains = 2;
-  using Chains = SmallVector<std::array<Accumulator, kChains>>;
-
-  static Chains startChains(Emitter &e, size_t count) {
-    Accumulator zero;
-    zero.fill(e.cF32(0.0));
-    return Chains(count, {zero, zero});
-  }
-
-  static SmallVector<Accumulator> finishChains(Emitter &e, Chains &chains) {
-    SmallVector<Accumulator> sums;
-    for (auto &[first, second] : chains) {
-      Accumulator sum;
-      for (int64_t i = 0; i < 4; ++i)
-        sum[i] = e.fadd(first[i], second[i]);
-      sums.push_back(sum);
-    }
-    return sums;
+  static Accumulator zero(Emitter &e) {
+    Accumulator result;
+    result.fill(e.cF32(0.0));
+    return result;
   }
 
   static SmallVector<Accumulator>
   multiplyHalves(Emitter &e, NVVM::MMATypes type, const Registers &a,
                  ArrayRef<Registers> rights, int64_t row) {
-    Chains chains = startChains(e, rights.size());
+    // One sum each: two that do not wait for one another take registers that
+    // another warp would hide as much with.
+    SmallVector<Accumulator> sums(rights.size(), zero(e));
     for (int64_t col = 0; col < a.getNumCols(); col += 4) {
       SmallVector<Value> left = {a.pair(row, col), a.pair(row + 1, col),
                                  a.pair(row, col + 2),
                                  a.pair(row + 1, col + 2)};
-      for (auto [b, chain] : llvm::zip_equal(rights, chains))
-        emitMma(e, 16, type, left, {b.pair(0, col), b.pair(0, col + 2)},
-                chain[(col / 4) % kChains]);
+      for (auto [b, sum] : llvm::zip_equal(rights, sums))
+        emitMma(e, 16, type, left, {b.pair(0, col), b.pair(0, col + 2)}, sum);
     }
-    return finishChains(e, chains);
+    return sums;
   }
 
   static SmallVector<Accumulator> multiplyFloats(Emitter &e, DotOp op,
                                                  const Registers &a,
                                                  ArrayRef<Registers> rights,
                                                  int64_t row) {
-    Chains chains = startChains(e, rights.size());
+    // Low parts and high parts apart: a product takes some 20 cycles.
+    SmallVector<Accumulator> lows(rights.size(), zero(e)), highs = lows;
     for (int64_t col = 0; col < a.getNumCols(); col += 2) {
       SmallVector<Value> high, low;
       for (int64_t c : {col, col + 1})
@@ -172,25 +159,28 @@ private:
           high.push_back(parts.high);
           low.push_back(parts.low);
         }
-      for (auto [operand, b, chain] :
-           llvm::zip_equal(op.getB(), rights, chains)) {
+      for (auto [operand, b, lowSum, highSum] :
+           llvm::zip_equal(op.getB(), rights, lows, highs)) {
         if (is16Bit(cast<VectorType>(operand.getType()))) {
           SmallVector<Value> right = {b.asTf32(0, col), b.asTf32(0, col + 1)};
-          emitMma(e, 8, NVVM::MMATypes::tf32, low, right, chain[0]);
-          emitMma(e, 8, NVVM::MMATypes::tf32, high, right, chain[1]);
+          emitMma(e, 8, NVVM::MMATypes::tf32, low, right, lowSum);
+          emitMma(e, 8, NVVM::MMATypes::tf32, high, right, highSum);
           continue;
         }
         Tf32Parts first = splitTf32(e, b.at(0, col));
         Tf32Parts second = splitTf32(e, b.at(0, col + 1));
         emitMma(e, 8, NVVM::MMATypes::tf32, low, {first.high, second.high},
-                chain[0]);
+                lowSum);
         emitMma(e, 8, NVVM::MMATypes::tf32, high, {first.low, second.low},
-                chain[0]);
+                lowSum);
         emitMma(e, 8, NVVM::MMATypes::tf32, high, {first.high, second.high},
-                chain[1]);
+                highSum);
       }
     }
-    return finishChains(e, chains);
+    for (auto [lowSum, highSum] : llvm::zip_equal(lows, highs))
+      for (auto [sum, other] : llvm::zip_equal(lowSum, highSum))
+        sum = e.fadd(sum, other);
+    return lows;
   }
 };
 

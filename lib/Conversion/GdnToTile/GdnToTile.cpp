@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/SetVector.h"
@@ -60,6 +61,9 @@ LogicalResult checkFused(RecurrencePlan &plan) {
     return fail("a gate per head or none, and no erase or write");
   if (plan.chunk != 64 || plan.valueBlock != 64 || plan.stages < 2)
     return fail("chunk = 64, value_block = 64 and two stages or more");
+  if (std::optional<int64_t> length = getConstantIntValue(plan.length);
+      length && !plan.offsets && *length <= plan.chunk)
+    return fail("more than one chunk, but T = ") << *length;
   if (plan.keyPad > 128)
     return fail("at most 128 key channels, but K = ") << plan.keySize;
   return success();

@@ -25,14 +25,17 @@ using namespace mlir::gdn;
 
 // With more tokens than this their loads wait in registers for too long.
 static constexpr int64_t kMaxTokens = 8;
+// Of a block of one warp, token by token.
+static constexpr int64_t kWideRows = 8;
 
 StepKernel::StepKernel(RecurrencePlan &plan, StringRef name, int64_t values,
-                       int64_t warps, int64_t lanes, int64_t chunk)
+                       int64_t warps, int64_t lanes, int64_t chunk,
+                       int64_t blocksPerSM)
     : plan(plan), values(values),
       k(plan.op, name,
         gdn_tile::KernelAttr::get(plan.op.getContext(), warps,
                                   gdn_tile::FragmentLayoutKind::Rows, lanes,
-                                  chunk, /*blocksPerSM=*/0)),
+                                  chunk, blocksPerSM)),
       sequences(k, plan.getSequences()) {
   std::optional<int64_t> length = getConstantIntValue(plan.length);
   if (!plan.offsets && length && *length <= kMaxTokens)
@@ -182,11 +185,12 @@ LogicalResult mlir::gdn::buildStepKernel(RecurrencePlan &plan) {
   if (!plan.wideFrom)
     return buildOne(plan, "step", plan.sequences);
   RecurrencePlan wide = plan;
-  if (plan.chunk == kMaxTokens)
-    wide.valueBlock = 2 * plan.valueBlock;
+  wide.valueBlock = plan.chunk == kMaxTokens ? 2 * plan.valueBlock : kWideRows;
   wide.warps = 1;
   wide.streaming = false;
-  wide.overlap = false;
+  // Blocks of one warp with states of 16 bits lose a tenth by it.
+  wide.overlap =
+      plan.overlap && plan.op.getStateType().getElementType().isF32();
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
   Value isWide = plan.isWide(host, plan.sequences, plan.valueHeads);
   if (std::optional<int64_t> known = getConstantIntValue(isWide))

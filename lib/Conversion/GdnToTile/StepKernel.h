@@ -24,7 +24,8 @@ public:
   /// `values`: value channels of a block. `lanes` hold a row of the state,
   /// `chunk` neighbouring elements each in turn.
   StepKernel(RecurrencePlan &plan, StringRef name, int64_t values,
-             int64_t warps, int64_t lanes, int64_t chunk);
+             int64_t warps, int64_t lanes, int64_t chunk,
+             int64_t blocksPerSM = 0);
   virtual ~StepKernel() = default;
 
   /// The kernel and its launch for `sequences` sequences: all or none.

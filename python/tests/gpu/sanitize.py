@@ -199,6 +199,19 @@ def runs():
         "gated_delta", 3, 70, 1, 2, 64, 32, slots=(3, -1, 0), pool=4,
         schedule=build.schedule("segmented", 16, 32, 2, segments=15),
     )  # fmt: skip
+    # Empty sequences at both ends and side by side, with every schedule.
+    starts = (0, 0, 0, 5, 5, 70, 134, 134, 134, 200, 200)
+    for name, schedule in {
+        "split": build.schedule("split", 64, 64, 3),
+        "pair": build.schedule("split", 64, 128, 3),
+        "segmented": build.schedule("segmented", 64, 64, 3, segments=100),
+        "fused": build.schedule("fused", 64, 64, 3),
+        "step": build.schedule("step", 16, 8),
+        "eights": build.schedule("step", 8, 16),
+    }.items():
+        cases[f"empty_{name}"] = Recurrence("gated_delta", 1, 200, 1, 2, 128, 128, starts=starts, schedule=schedule)
+    for model in ("delta", "kda", "gdn2"):
+        cases[f"empty_{model}"] = Recurrence(model, 1, 200, 1, 2, 128, 128, starts=starts)
     cases["wide"] = Recurrence("gated_delta", 1, 70, 1, 1, 128, 128, dtype="f16")
     cases["odd_sizes"] = Recurrence("gated_delta", 1, 33, 1, 1, 60, 20)
     cases.update(layer=Layer(), conv=Conv(), norm=Norm())
@@ -269,11 +282,26 @@ def let_each_lane_arrive(ptx):
     return "\n".join(lines) + "\n"
 
 
+LEFT_OUT = {
+    "barrier": re.compile(r"^\s*bar\.sync\s.*$", re.MULTILINE),
+    "wait": re.compile(r"^\s*\{ \.reg \.pred done; AGAIN: mbarrier\.try_wait.*$", re.MULTILINE),
+}
+
+
+def leave_out(ptx, kind, number):
+    """The kernels without one barrier of the block, or wait for a stage of a ring: what racecheck must report."""
+    found = list(LEFT_OUT[kind].finditer(ptx))
+    if not 0 <= number < len(found):
+        raise ValueError(f"there is no {kind} number {number}; there are {len(found)}")
+    return ptx[: found[number].start()] + ptx[found[number].end() :]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="runs to make; all by default")
     parser.add_argument("--compile-only", metavar="DIR", help="save the kernels there and run nothing")
     parser.add_argument("--each-lane-arrives", action="store_true", help="for racecheck, see above")
+    parser.add_argument("--leave-out", nargs=2, metavar=("KIND", "N"), help=f"break kernels: {', '.join(LEFT_OUT)}")
     options = parser.parse_args()
     cases = runs()
     unknown = [name for name in options.names if name not in cases]
@@ -291,6 +319,9 @@ def main():
                 continue
             if options.each_lane_arrives:
                 compiled = compiler.Compiled(compiled.manifest, let_each_lane_arrive(compiled.ptx))
+            if options.leave_out:
+                kind, number = options.leave_out
+                compiled = compiler.Compiled(compiled.manifest, leave_out(compiled.ptx, kind, int(number)))
             errors = run(cases[name], gdn.Kernel(compiled))
             shown = ", ".join(f"{result} {error:.1e}" for result, error in errors.items())
             print(f"{name}: {shown}, {time.time() - start:.1f} s", flush=True)

@@ -1,10 +1,11 @@
 // RUN: gdn-opt %s -split-input-file -convert-gdn-to-tile -canonicalize -cse -verify-diagnostics | FileCheck %s
 
 // Eight tokens at a time: products with the state as it is stored, of 16 bits, and
-// a solution in place of a walk; what lies behind the third token is masked off.
+// a solution in place of a walk; what lies behind the third token is masked off. As many
+// blocks on a multiprocessor as 96 registers allow.
 
 // CHECK-LABEL: func @eight_step
-// CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 4, chunk = 8>
+// CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 4, chunk = 8, blocks = 20>
 // CHECK: %[[K:.*]] = gdn_tile.load %{{.*}} dims [0, 2] valid(%c3, %c32) : memref<6x1x32xbf16>, vector<8x32xbf16>
 // CHECK: %[[Q:.*]] = gdn_tile.load %{{.*}} dims [0, 2] valid(%c3, %c32) : memref<6x1x32xbf16>, vector<8x32xbf16>
 // CHECK: gdn_tile.load %{{.*}} dims [2, 0] valid({{.*}}, %c3) : memref<6x2x16xbf16>, vector<16x8xbf16>
@@ -33,6 +34,7 @@ func.func @eight(%q: memref<2x3x1x32xbf16>, %v: memref<2x3x2x16xbf16>, %g: memre
 // the state is stored as loses anyway, but a hundred times float32's own rounding.
 
 // CHECK-LABEL: func @eight_float_step
+// CHECK-SAME: #gdn_tile.kernel<warps = 1, layout = rows, lanes = 4>
 // CHECK: gdn_tile.outer %{{.*}} acc(%{{.*}}) {exact} : vector<16x8xf32>, vector<8x32xbf16>, vector<16x32xf32>
 // CHECK-LABEL: func @eight_float(
 func.func @eight_float(%q: memref<2x3x1x32xbf16>, %v: memref<2x3x2x16xbf16>, %o: memref<2x3x2x16xbf16>, %s: memref<2x2x16x32xf32>) {
@@ -122,5 +124,19 @@ func.func @eight_registers(%q: memref<1x4x1x256xbf16>, %s: memref<1x1x256x256xf3
   gdn.recurrence ins(%q, %q, %q : memref<1x4x1x256xbf16>, memref<1x4x1x256xbf16>, memref<1x4x1x256xbf16>)
       outs(%q, %s : memref<1x4x1x256xbf16>, memref<1x1x256x256xf32>)
       {schedule = #gdn.schedule<phases = step, chunk = 8, value_block = 32>}
+  return
+}
+
+// -----
+
+// Products of 16-bit operands take 32 key channels at once: 20 have as many as 32.
+
+// CHECK-LABEL: func @eight_narrow_step
+// CHECK: gdn_tile.load %{{.*}} dims [0, 2] valid(%c3, %c20) : memref<6x1x20xbf16>, vector<8x32xbf16>
+// CHECK: gdn_tile.load %{{.*}} dims [2, 3] valid({{.*}}, %c20) : memref<2x2x16x20xf32>, vector<16x32xf32>
+func.func @eight_narrow(%q: memref<2x3x1x20xbf16>, %v: memref<2x3x2x16xbf16>, %s: memref<2x2x16x20xf32>) {
+  gdn.recurrence ins(%q, %q, %v : memref<2x3x1x20xbf16>, memref<2x3x1x20xbf16>, memref<2x3x2x16xbf16>)
+      outs(%v, %s : memref<2x3x2x16xbf16>, memref<2x2x16x20xf32>)
+      {schedule = #gdn.schedule<phases = step, chunk = 8, value_block = 16>}
   return
 }

@@ -46,7 +46,7 @@ func.func @wide_known(%q: memref<2x32x4x16xbf16>, %s: memref<2x4x24x16xf32>, %v:
 // -----
 
 // Steps: from 9 states on, of 4 heads, one warp has the rows of a block, the caches are
-// used and launches do not overlap. Each of both has 3 blocks of 8 rows.
+// used. Each of both has 3 blocks of 8 rows.
 
 // CHECK-LABEL: func @steps_step
 // CHECK-SAME: #gdn_tile.kernel<warps = 4,
@@ -54,9 +54,8 @@ func.func @wide_known(%q: memref<2x32x4x16xbf16>, %s: memref<2x4x24x16xf32>, %v:
 // CHECK: gdn_tile.load {{.*}} {streaming} : memref<?x4x24x64xf32>, vector<8x64xf32>
 // CHECK-LABEL: func @steps_step_wide
 // CHECK-SAME: #gdn_tile.kernel<warps = 1,
-// CHECK-NOT: gdn_tile.overlap_launches
-// CHECK-NOT: {streaming}
-// CHECK: gdn_tile.load {{.*}} : memref<?x4x24x64xf32>, vector<8x64xf32>
+// CHECK: gdn_tile.overlap_launches
+// CHECK: gdn_tile.load {{[^{]*}} : memref<?x4x24x64xf32>, vector<8x64xf32>
 // CHECK-LABEL: func @steps(
 // CHECK: %[[STATES:.*]] = arith.muli %[[N:.*]], %c4
 // CHECK: %[[TIMES:.*]] = arith.divui %[[STATES]], %c9
@@ -71,6 +70,22 @@ func.func @steps(%q: memref<?x1x4x64xbf16>, %s: memref<?x4x24x64xf32>, %v: memre
   gdn.recurrence ins(%q, %q, %v : memref<?x1x4x64xbf16>, memref<?x1x4x64xbf16>, memref<?x1x4x24xbf16>)
       outs(%v, %s : memref<?x1x4x24xbf16>, memref<?x4x24x64xf32>)
       {schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8, warps = 4, streaming = true, overlap = true, wide_from = 9>}
+  return
+}
+
+// -----
+
+// Blocks of one warp with states of 16 bits do not overlap.
+
+// CHECK-LABEL: func @half_steps_step(
+// CHECK: gdn_tile.overlap_launches
+// CHECK-LABEL: func @half_steps_step_wide(
+// CHECK-NOT: gdn_tile.overlap_launches
+// CHECK-LABEL: func @half_steps(
+func.func @half_steps(%q: memref<?x1x4x64xbf16>, %s: memref<?x4x24x64xbf16>, %v: memref<?x1x4x24xbf16>) {
+  gdn.recurrence ins(%q, %q, %v : memref<?x1x4x64xbf16>, memref<?x1x4x64xbf16>, memref<?x1x4x24xbf16>)
+      outs(%v, %s : memref<?x1x4x24xbf16>, memref<?x4x24x64xbf16>)
+      {schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 16, warps = 4, streaming = true, overlap = true, wide_from = 9>}
   return
 }
 

@@ -62,9 +62,9 @@ func.func @fills_the_gpu(%q: tensor<4x8192x20x128xbf16>, %s: tensor<4x20x128x128
 // CPU: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 24>
 // Few states: more warps, no room in the caches for them, and launches that overlap.
 // SM90-LABEL: func @decode
-// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8, warps = 4, streaming = true, overlap = true>
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 16, warps = 8, streaming = true, overlap = true>
 // SM89-LABEL: func @decode
-// SM89: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8, warps = 4, streaming = true>
+// SM89: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 16, warps = 8, streaming = true>
 func.func @decode(%q: tensor<4x1x1x24xf32>, %s: tensor<4x1x24x24xf32>) -> tensor<4x1x1x24xf32> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<4x1x1x24xf32>, tensor<4x1x1x24xf32>, tensor<4x1x1x24xf32>)
       outs(%q, %s : tensor<4x1x1x24xf32>, tensor<4x1x24x24xf32>) -> tensor<4x1x1x24xf32>, tensor<4x1x24x24xf32>
@@ -151,20 +151,20 @@ func.func @few_values(%q: tensor<1x?x1x32xbf16>, %s: tensor<1x1x32x32xf32>) -> t
   return %0#0 : tensor<1x?x1x32xbf16>
 }
 
-// A number that is not known: both, from 513 states on blocks of one warp.
+// A number that is not known: both, from 513 float32 states on blocks of one warp.
 
 // SM90-LABEL: func @decode_of_any
-// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8, warps = 4, streaming = true, overlap = true, wide_from = 513>
-func.func @decode_of_any(%q: tensor<?x1x1x128xbf16>, %s: tensor<?x1x128x128xbf16>) -> tensor<?x1x1x128xbf16> {
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 16, warps = 8, streaming = true, overlap = true, wide_from = 513>
+func.func @decode_of_any(%q: tensor<?x1x1x128xbf16>, %s: tensor<?x1x128x128xf32>) -> tensor<?x1x1x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x1x1x128xbf16>, tensor<?x1x1x128xbf16>, tensor<?x1x1x128xbf16>)
-      outs(%q, %s : tensor<?x1x1x128xbf16>, tensor<?x1x128x128xbf16>) -> tensor<?x1x1x128xbf16>, tensor<?x1x128x128xbf16>
+      outs(%q, %s : tensor<?x1x1x128xbf16>, tensor<?x1x128x128xf32>) -> tensor<?x1x1x128xbf16>, tensor<?x1x128x128xf32>
   return %0#0 : tensor<?x1x1x128xbf16>
 }
 
 // 512 states are few, 513 are not.
 
 // SM90-LABEL: func @decode_of_512
-// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8, warps = 4, streaming = true, overlap = true>
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 16, warps = 8, streaming = true, overlap = true>
 func.func @decode_of_512(%q: tensor<512x1x1x128xbf16>, %s: tensor<512x1x128x128xf32>) -> tensor<512x1x1x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<512x1x1x128xbf16>, tensor<512x1x1x128xbf16>, tensor<512x1x1x128xbf16>)
       outs(%q, %s : tensor<512x1x1x128xbf16>, tensor<512x1x128x128xf32>) -> tensor<512x1x1x128xbf16>, tensor<512x1x128x128xf32>
@@ -172,11 +172,31 @@ func.func @decode_of_512(%q: tensor<512x1x1x128xbf16>, %s: tensor<512x1x128x128x
 }
 
 // SM90-LABEL: func @decode_of_513
-// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8, overlap = true>
+// SM89-LABEL: func @decode_of_513
+// SM89: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>
 func.func @decode_of_513(%q: tensor<513x1x1x128xbf16>, %s: tensor<513x1x128x128xf32>) -> tensor<513x1x1x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<513x1x1x128xbf16>, tensor<513x1x1x128xbf16>, tensor<513x1x1x128xbf16>)
       outs(%q, %s : tensor<513x1x1x128xbf16>, tensor<513x1x128x128xf32>) -> tensor<513x1x1x128xbf16>, tensor<513x1x128x128xf32>
   return %0#0 : tensor<513x1x1x128xbf16>
+}
+
+// Of 16 bits, four times as many are few.
+
+// SM90-LABEL: func @decode_16bit_of_any
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 16, warps = 4, streaming = true, overlap = true, wide_from = 2049>
+func.func @decode_16bit_of_any(%q: tensor<?x1x1x128xbf16>, %s: tensor<?x1x128x128xbf16>) -> tensor<?x1x1x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x1x1x128xbf16>, tensor<?x1x1x128xbf16>, tensor<?x1x1x128xbf16>)
+      outs(%q, %s : tensor<?x1x1x128xbf16>, tensor<?x1x128x128xbf16>) -> tensor<?x1x1x128xbf16>, tensor<?x1x128x128xbf16>
+  return %0#0 : tensor<?x1x1x128xbf16>
+}
+
+// SM90-LABEL: func @decode_16bit_of_2049
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>
+func.func @decode_16bit_of_2049(%q: tensor<2049x1x1x128xbf16>, %s: tensor<2049x1x128x128xbf16>) -> tensor<2049x1x1x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<2049x1x1x128xbf16>, tensor<2049x1x1x128xbf16>, tensor<2049x1x1x128xbf16>)
+      outs(%q, %s : tensor<2049x1x1x128xbf16>, tensor<2049x1x128x128xbf16>) -> tensor<2049x1x1x128xbf16>, tensor<2049x1x128x128xbf16>
+  return %0#0 : tensor<2049x1x1x128xbf16>
 }
 
 // Several tokens: eight at a time, of a float32 state 32 rows, unless there are few ...
@@ -228,7 +248,7 @@ func.func @verify_one(%q: tensor<1x4x1x128xbf16>, %s: tensor<1x1x128x128xf32>) -
 // ... and token by token where products do not say it: a gate per channel.
 
 // SM90-LABEL: func @verify_channels
-// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8, warps = 4, streaming = true, overlap = true, wide_from = 513>
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 16, warps = 8, streaming = true, overlap = true, wide_from = 513>
 func.func @verify_channels(%q: tensor<?x4x1x128xbf16>, %g: tensor<?x4x1x128xf32>, %s: tensor<?x1x128x128xf32>) -> tensor<?x4x1x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x4x1x128xbf16>, tensor<?x4x1x128xbf16>, tensor<?x4x1x128xbf16>)
       gate(%g : tensor<?x4x1x128xf32>) outs(%q, %s : tensor<?x4x1x128xbf16>, tensor<?x1x128x128xf32>) -> tensor<?x4x1x128xbf16>, tensor<?x1x128x128xf32>

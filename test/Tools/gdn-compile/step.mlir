@@ -7,8 +7,8 @@
 // A step of any number of sequences: the launch for a few, which may overlap with the one in
 // front and waits for it before it loads anything, and that for many. One of them has no blocks.
 
-// CHECK: "launches": [{"block": 128, "grid": ["mul", ["sub", ["dim", 5, 0], {{.*}}], 16], "kernel": "decode_step", "overlaps": true, "parameters":
-// CHECK-SAME: {"block": 32, "grid": ["mul", ["mul", ["dim", 5, 0], ["min", ["floordiv", ["dim", 5, 0], 513], 1]], 16], "kernel": "decode_step_wide", "parameters":
+// CHECK: "launches": [{"block": 256, "grid": ["mul", ["sub", ["dim", 5, 0], {{.*}}], 8], "kernel": "decode_step", "overlaps": true, "parameters":
+// CHECK-SAME: {"block": 32, "grid": ["mul", ["mul", ["dim", 5, 0], ["min", ["floordiv", ["dim", 5, 0], 513], 1]], 16], "kernel": "decode_step_wide", "overlaps": true, "parameters":
 // PTX-LABEL: .entry decode_step(
 // PTX-NOT: ld.global
 // PTX: griddepcontrol.launch_dependents;
@@ -16,7 +16,8 @@
 // PTX: griddepcontrol.wait;
 // PTX: ld.global
 // PTX-LABEL: .entry decode_step_wide(
-// PTX-NOT: griddepcontrol
+// PTX-NOT: ld.global
+// PTX: griddepcontrol.wait;
 // SM80-NOT: overlaps
 func.func @decode(%q: tensor<?x1x1x128xbf16> {gdn.name = "q"}, %k: tensor<?x1x1x128xbf16> {gdn.name = "k"}, %v: tensor<?x1x1x128xbf16> {gdn.name = "v"},
     %g: tensor<?x1x1xf32> {gdn.name = "gate"}, %o: tensor<?x1x1x128xbf16> {gdn.name = "o", bufferization.writable = true},

@@ -24,10 +24,13 @@ namespace {
 // Tokens up to which reading the state once and walking the tokens beats the
 // chunk form.
 constexpr int64_t kMaxStepTokens = 8;
-// Rows of the state that one decode block keeps in registers.
-constexpr int64_t kStepRows = 8;
-// Sequences times value heads whose states fit in the L2 cache.
-constexpr int64_t kFewStates = 512;
+// Rows of the state that one decode block keeps in registers, and where there
+// are few states.
+constexpr int64_t kStepRows = 8, kFewStepRows = 16;
+// Sequences times value heads that are few: about the L2 cache for float32
+// states, four times that for those of 16 bits, and one or two sequences where
+// tokens go in eights.
+constexpr int64_t kFewStates = 512, kFewHalfStates = 2048, kFewEights = 64;
 constexpr int64_t kMaxSegments = 32;
 // Chunks below which a segment does not repay its transition matrix.
 constexpr int64_t kSegmentChunks = 10;
@@ -143,15 +146,19 @@ ScheduleAttr selectStepSchedule(RecurrenceOp op, const GpuTarget &target,
   int64_t states = isOpen ? 0 : sequences * op.getNumValueHeads();
   if (goesInEights(op)) {
     bool hasWide = isF32 && op.getValueSize() >= 32 && !makesInputs(op);
-    bool isWide = hasWide && states > kFewStates / 8;
+    bool isWide = hasWide && states > kFewEights;
     return getStep(context, 8, isWide ? 32 : 16, 1, false, false, precision,
-                   hasWide && isOpen ? kFewStates / 8 + 1 : 0);
+                   hasWide && isOpen ? kFewEights + 1 : 0);
   }
-  if (!op.isKFirst() && hasFewTokens(op) && states <= kFewStates)
-    return getStep(context, 16, kStepRows, 4, true,
-                   target.hasDependentLaunches(), precision,
-                   isOpen ? kFewStates + 1 : 0);
-  return getStep(context, 16, kStepRows, 1, false, false, precision);
+  if (op.isKFirst() || !hasFewTokens(op))
+    return getStep(context, 16, kStepRows, 1, false, false, precision);
+  bool overlaps = target.hasDependentLaunches();
+  int64_t few = isF32 ? kFewStates : kFewHalfStates;
+  if (states <= few)
+    return getStep(context, 16, kFewStepRows, isF32 ? 8 : 4, true, overlaps,
+                   precision, isOpen ? few + 1 : 0);
+  return getStep(context, 16, kStepRows, 1, false, overlaps && isF32,
+                 precision);
 }
 
 /// Segments that all sequences together may be cut into: as many as give each

@@ -114,8 +114,8 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     the function is called: that with blocks of twice as many rows if the sequences
     or segments give `wide_from` blocks of `value_block` rows or more. Both compute
     the same bits. So it is with `step`: from `wide_from` states on blocks have twice
-    `value_block` rows (chunk = 8), or one warp has the rows of a block and the caches
-    are not streamed past (token by token).
+    `value_block` rows (chunk = 8), or one warp with eight rows, and the caches are
+    not streamed past (token by token).
 
     On the GPU `fused` is one kernel, in which eight more warps of each block make T and P of the next chunks while
     four scan: for 16-bit inputs with a gate per head or none, `precision = default`, chunks of 64, a `value_block`
