@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "gdn/Target/Manifest.h"
+#include "gdn/Dialect/GdnTile/IR/GdnTile.h"
 #include "gdn/Dialect/GdnTile/IR/TensorMap.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -304,6 +305,8 @@ LogicalResult ManifestBuilder::addLaunch(gpu::LaunchFuncOp op) {
                       {"parameters", std::move(parameters)}};
   if (op->hasAttr("gdn.overlaps"))
     launch["overlaps"] = true;
+  if (op->hasAttr(gdn_tile::kBesideAttrName))
+    launch["beside"] = true;
   launches.push_back(std::move(launch));
   return success();
 }

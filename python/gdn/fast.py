@@ -37,13 +37,11 @@ class Launcher:
         with self._driver.on(device):
             functions = kernel._functions(device)
         self._steps = [
-            self._step(launch, functions[launch.kernel], shapes, offsets)
-            for launch in plan.launches
-            if launch.grid(shapes)
+            self._step(launch, grid, overlaps, functions[launch.kernel], shapes, offsets)
+            for launch, grid, overlaps in plan.running(shapes)
         ]
 
-    def _step(self, launch, function, shapes, offsets):
-        grid = launch.grid(shapes)
+    def _step(self, launch, grid, overlaps, function, shapes, offsets):
         if not 0 < grid <= _MAX_GRID:
             raise ValueError(f"kernel {launch.kernel} would need a grid of {grid} blocks; at most {_MAX_GRID} fit")
         values, arguments, buffers, maps = [], [], [], []
@@ -63,7 +61,7 @@ class Launcher:
                 values.append(what(shapes))
         parameters = _Parameters(values)
         start = (function, grid, 1, 1, launch.block, 1, 1, launch.shared)
-        config = self._driver.overlapping(grid, launch.block, launch.shared) if launch.overlaps else None
+        config = self._driver.overlapping(grid, launch.block, launch.shared) if overlaps else None
         return start, config, parameters, parameters.values, arguments, buffers, maps, launch.kernel
 
     def __call__(self, pointers):

@@ -303,16 +303,13 @@ class Kernel:
     def _prepare(self, call):
         functions = self._functions(call.device)
         prepared = []
-        for launch in self._plan.launches:
-            grid = launch.grid(call.shapes)
-            if grid == 0:
-                continue
+        for launch, grid, overlaps in self._plan.running(call.shapes):
             if not 0 < grid <= _MAX_GRID:
                 raise ValueError(f"kernel {launch.kernel} would need a grid of {grid} blocks; at most {_MAX_GRID} fit")
             parameters = _Parameters([self._value(p, call, launch) for p in launch.parameters])
             function = functions[launch.kernel]
             shape = (grid, launch.block, launch.shared)
-            prepared.append((function, *shape, call.stream, parameters, launch.kernel, launch.overlaps))
+            prepared.append((function, *shape, call.stream, parameters, launch.kernel, overlaps))
         return prepared
 
     def _value(self, parameter, call, launch):

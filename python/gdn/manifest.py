@@ -100,6 +100,8 @@ class Launch:
         self.grid = expression(entry["grid"], arguments)
         self.block, self.shared = entry["block"], entry["shared"]
         self.overlaps = entry.get("overlaps", False)
+        # Overlaps with the launch in front, and with no other.
+        self.beside = entry.get("beside", False)
         self.parameters = [self._parameter(p, arguments, buffers) for p in entry["parameters"]]
 
     def _parameter(self, entry, arguments, buffers):
@@ -155,6 +157,15 @@ class Plan:
             (expression(a, entries), expression(b, entries), self._text(a), self._text(b))
             for a, b in manifest.get("checks", [])
         ]
+
+    def running(self, shapes):
+        """(launch, blocks, whether it may overlap with the one in front) of the launches that have blocks."""
+        last = 0
+        for launch in self.launches:
+            grid = launch.grid(shapes)
+            if grid:
+                yield launch, grid, launch.overlaps or (launch.beside and last != 0)
+            last = grid
 
     def _text(self, e):
         if isinstance(e, int):

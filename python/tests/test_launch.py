@@ -155,6 +155,14 @@ def test_launches_that_may_overlap(fake):
     assert fake.overlapping == ["scan"]
 
 
+@pytest.mark.parametrize(("tokens", "names"), [(40, ["scan"]), (0, [])])
+def test_beside_a_launch_that_has_blocks(fake, tokens, names):
+    launches = [dict(entry, beside=True) for entry in MANIFEST["launches"]]
+    kernel(fake, launches=launches)(**arguments(fake, tokens))
+    assert [entry[1] for entry in fake.launches] == ["prepare", "scan"][-1 - len(names) :]
+    assert fake.overlapping == names
+
+
 def test_results_are_fresh_and_workspaces_are_kept(fake):
     k, values = kernel(fake), arguments(fake)
     _, first = k(**values)

@@ -8,13 +8,19 @@
 // CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator
 // CHECK-LABEL: func.func @forward_scan
 // CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator
+// CHECK-LABEL: func.func @forward_segments
+// CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 8, layout = accumulator
+// CHECK-LABEL: func.func @forward_combine
 // CHECK-LABEL: func.func @forward(
-// CHECK-COUNT-3: memref.alloc
+// CHECK-COUNT-6: memref.alloc
 // CHECK-NOT: memref.alloc
 // CHECK-NOT: memref.copy
-// 128 chunks of 16 key heads; 32 value heads of 2 value blocks.
+// 128 chunks of 16 key heads; 32 value heads of 2 value blocks, in 3 segments.
 // CHECK: gdn_tile.launch @forward_prepare grid(%c2048)
 // CHECK: gdn_tile.launch @forward_scan grid(%c64)
+// CHECK: gdn_tile.launch @forward_segments grid(%c64)
+// CHECK: gdn_tile.launch @forward_combine grid(%c64)
+// CHECK: gdn_tile.launch @forward_scan grid(%c128)
 // CHECK-NOT: memref.copy
 // CHECK: return
 func.func @forward(

@@ -59,7 +59,7 @@ def ConvertGdnToTilePass : Pass<"convert-gdn-to-tile", "mlir::ModuleOp"> {
     |---|---|
     | `gdn.recurrence`, `phases = split` | `prepare` (per chunk and value head: T, P and the gates' sums) and `scan` (per sequence, value head and value block: the chunks in order) |
     | `gdn.recurrence`, `phases = fused` | `scan` with what `prepare` does in a `gdn_tile.ahead` |
-    | `gdn.recurrence`, `phases = segmented` | `prepare`; `segments` (per segment but the last of a sequence, value head and block of rows: the state behind the segment from zero, and the transition matrix as more rows of the state); `combine` (per sequence, value head and 16 rows: the state at each boundary of segments in order); `scan`, with segments for sequences |
+    | `gdn.recurrence`, `phases = segmented` | `prepare`; `scan` of the first segment of each sequence; beside it `segments` (per segment between two boundaries, value head and block of rows: the state behind the segment from zero, and the transition matrix as more rows of the state); `combine` (per sequence, value head and block of rows: the state at each boundary of segments in order); `scan` again, of all other segments |
     | `gdn.recurrence`, `phases = step` | `step` (token by token, the state in registers) |
     | `gdn.l2norm`, `gdn.gated_rms_norm`, `gdn.gate` | one each |
     | `linalg.fill` with a constant, `memref.copy`, elementwise linalg, on floats | one each |

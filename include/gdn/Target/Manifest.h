@@ -30,7 +30,9 @@ namespace mlir::gdn {
 /// E is an integer, ["dim", argument, dimension], or [op, E, E] with op one of
 /// add, sub, mul, floordiv, ceildiv, min, max. Arguments keep null for dynamic
 /// sizes. Buffers are allocated by the launcher; launches run in order, a grid
-/// of 0 not at all. The two sides of each of the checks must be equal.
+/// of 0 not at all. The two sides of each of the checks must be equal. With
+/// "beside": true a launch starts as soon as the one in front of it allows
+/// (programmatic stream serialization), if that has blocks; else in order.
 ///
 /// Fails with an error at the op that this cannot express.
 FailureOr<llvm::json::Object> buildManifest(func::FuncOp function,

@@ -18,6 +18,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/Threading.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace mlir::gdn {
 #define GEN_PASS_DEF_CONVERTGDNTILETONVVMPASS
@@ -67,6 +68,8 @@ struct ConvertGdnTileToNVVMPass
       return;
     llvm::StringMap<KernelInfo> infos;
     gpu::GPUModuleOp gpuModule = createGpuModule(module, *gpu);
+    if (gpu->hasDependentLaunches())
+      findOverlaps();
     if (failed(convertKernels(kernels, *gpu, gpuModule, infos)))
       return signalPassFailure();
     WalkResult walk = module.walk([&](LaunchOp launch) -> WalkResult {
@@ -84,7 +87,24 @@ private:
   LogicalResult convertKernel(Part &part, const GpuTarget &gpu);
   LogicalResult convertLaunch(LaunchOp launch,
                               const llvm::StringMap<KernelInfo> &infos);
+  void findOverlaps();
+
+  /// Kernels beside which the next one is launched, and those launched so.
+  llvm::StringSet<> startsNext, startsEarly;
 };
+
+void ConvertGdnTileToNVVMPass::findOverlaps() {
+  startsNext.clear();
+  startsEarly.clear();
+  LaunchOp last;
+  getOperation().walk([&](LaunchOp launch) {
+    if (launch.getBeside() && last && last->getBlock() == launch->getBlock()) {
+      startsNext.insert(last.getKernel());
+      startsEarly.insert(launch.getKernel());
+    }
+    last = launch;
+  });
+}
 
 gpu::GPUModuleOp
 ConvertGdnTileToNVVMPass::createGpuModule(ModuleOp module,
@@ -136,6 +156,8 @@ LogicalResult ConvertGdnTileToNVVMPass::convertKernels(
 LogicalResult ConvertGdnTileToNVVMPass::convertKernel(Part &part,
                                                       const GpuTarget &gpu) {
   KernelLowering kernel(part.func, gpu);
+  kernel.startsNext = startsNext.contains(part.func.getName());
+  kernel.startsEarly = startsEarly.contains(part.func.getName());
   if (failed(kernel.analyze()))
     return failure();
   part.info = {kernel.getBlockThreads(), kernel.getSharedBytes(),
@@ -188,6 +210,8 @@ LogicalResult ConvertGdnTileToNVVMPass::convertLaunch(
       gpu::KernelDim3{threads, one, one}, shared, launch.getArgs());
   if (info.overlaps)
     converted->setAttr("gdn.overlaps", builder.getUnitAttr());
+  if (launch.getBeside() && startsEarly.contains(launch.getKernel()))
+    converted->setAttr(kBesideAttrName, builder.getUnitAttr());
   launch.erase();
   return success();
 }

@@ -47,6 +47,10 @@ class KernelLowering {
 public:
   KernelLowering(func::FuncOp func, const GpuTarget &target);
 
+  /// Whether the next kernel may start as soon as all blocks of this one have,
+  /// and whether this one starts so: then it ends no earlier than the other.
+  bool startsNext = false, startsEarly = false;
+
   /// Checks that the kernel can be lowered, places its shared memory and
   /// records the accesses. Errors are reported at the ops.
   LogicalResult analyze();

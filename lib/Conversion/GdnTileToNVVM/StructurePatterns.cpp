@@ -55,6 +55,11 @@ struct FuncPattern : TilePattern<func::FuncOp> {
       return failure();
     for (auto [i, argument] : llvm::enumerate(op.getArgumentTypes()))
       setArgumentAttrs(kernelFunc, i, argument);
+    if (kernel.startsNext) {
+      rewriter.setInsertionPointToStart(&kernelFunc.getBody().front());
+      NVVM::GriddepcontrolOp::create(
+          rewriter, op.getLoc(), NVVM::GridDepActionKind::launch_dependents);
+    }
     rewriter.eraseOp(op);
     return success();
   }
@@ -82,6 +87,22 @@ struct ReturnPattern : TilePattern<func::ReturnOp> {
   LogicalResult
   matchAndRewrite(func::ReturnOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
+    // What is launched behind this kernel waits for it alone: so its last block
+    // waits for the kernel in front. Others make room for further blocks.
+    if (kernel.startsEarly) {
+      Emitter e(rewriter, op.getLoc());
+      Value id = NVVM::BlockIdXOp::create(rewriter, e.loc, e.i32());
+      Value count = NVVM::GridDimXOp::create(rewriter, e.loc, e.i32());
+      Value last = LLVM::SubOp::create(rewriter, e.loc, count, e.c32(1));
+      Value isLast = LLVM::ICmpOp::create(rewriter, e.loc,
+                                          LLVM::ICmpPredicate::eq, id, last);
+      scf::IfOp::create(rewriter, e.loc, isLast,
+                        [&](OpBuilder &b, Location loc) {
+                          NVVM::GriddepcontrolOp::create(
+                              b, loc, NVVM::GridDepActionKind::wait);
+                          scf::YieldOp::create(b, loc);
+                        });
+    }
     rewriter.replaceOpWithNewOp<LLVM::ReturnOp>(op, ValueRange());
     return success();
   }
@@ -150,11 +171,29 @@ struct StagePattern : TilePattern<StageOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Emitter e(rewriter, op.getLoc());
     SharedLayout layout(cast<MemRefType>(op.getResult().getType()));
-    Value stage = LLVM::TruncOp::create(rewriter, op.getLoc(), e.i32(),
-                                        adaptor.getStage().front());
+    Value stage = getStage(e, op, adaptor.getStage().front());
     rewriter.replaceOp(op, e.advance(adaptor.getBuffers().front(),
                                      e.mulC(stage, layout.getStageBytes())));
     return success();
+  }
+
+private:
+  // In 32 bits, as the barriers of a ring find theirs: a remainder of 64 bits
+  // takes thirty instructions.
+  static Value getStage(Emitter &e, StageOp op, Value converted) {
+    auto narrow = [&](Value value) {
+      return LLVM::TruncOp::create(e.builder, e.loc, e.i32(), value);
+    };
+    auto rem = op.getStage().getDefiningOp<arith::RemUIOp>();
+    std::optional<int64_t> stages =
+        rem ? getConstantIntValue(rem.getRhs()) : std::nullopt;
+    if (!stages)
+      return narrow(converted);
+    Value iteration =
+        static_cast<ConversionPatternRewriter &>(e.builder).getRemappedValue(
+            rem.getLhs());
+    return LLVM::URemOp::create(e.builder, e.loc, narrow(iteration),
+                                e.c32(*stages));
   }
 };
 

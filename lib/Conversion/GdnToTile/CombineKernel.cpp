@@ -48,7 +48,7 @@ private:
   Access stateAt(Value boundary, Value rows);
   void allocateTiles();
   void copyTiles(Value boundary);
-  Value step(Value state);
+  Value step(Value state, Value previous);
 
   RecurrencePlan &plan;
   int64_t kp;
@@ -92,13 +92,17 @@ void TransitionScan::copyTiles(Value boundary) {
            localTile);
 }
 
-Value TransitionScan::step(Value state) {
+// The state at the boundary behind `previous`, the place of the one `state` is
+// at. The products with the first part of S need not wait for the second one,
+// and beside the products S is stored and N loaded: in its registers.
+Value TransitionScan::step(Value state, Value previous) {
   Value high = k.convert(state, k.getBF16Type());
+  Value next = k.mma(high, transitionTiles[1], Value(), /*transposeB=*/false);
+  next = k.mma(high, transitionTiles[0], next, /*transposeB=*/false);
   Value low = k.convert(k.roundingError(state, high), k.getBF16Type());
-  Value next = k.load(whole(k, localTile), {kRows, kp});
   next = k.mma(low, transitionTiles[0], next, /*transposeB=*/false);
-  next = k.mma(high, transitionTiles[1], next, /*transposeB=*/false);
-  return k.mma(high, transitionTiles[0], next, /*transposeB=*/false);
+  k.store(state, stateAt(previous, valuesLeft));
+  return k.fadd(next, k.load(whole(k, localTile), {kRows, kp}));
 }
 
 void TransitionScan::build(Value needed) {
@@ -126,10 +130,8 @@ void TransitionScan::build(Value needed) {
     k.setInsertionPointToStart(loop.getBody());
     Value boundary = k.add(first, loop.getInductionVar());
     copyTiles(boundary);
-    Value state = loop.getRegionIterArg(0), next = step(state);
-    // Beside the products: stores of their result would hold up the next ones.
-    k.store(state, stateAt(k.sub(boundary, one), valuesLeft));
-    scf::YieldOp::create(k, next);
+    scf::YieldOp::create(k,
+                         step(loop.getRegionIterArg(0), k.sub(boundary, one)));
   }
   Value last = k.sub(k.add(first, sequence.boundaries), one);
   k.store(loop.getResult(0), stateAt(last, k.onlyIf(exists, valuesLeft)));

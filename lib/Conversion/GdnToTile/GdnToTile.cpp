@@ -84,7 +84,7 @@ LogicalResult convertRecurrence(RecurrenceOp op, StateStart start,
   case Phases::Fused:
     if (failed(checkFused(*plan)))
       return failure();
-    buildScanKernel(*plan);
+    buildScanKernels(*plan);
     return success();
   case Phases::Split:
   case Phases::Segmented:
@@ -92,9 +92,7 @@ LogicalResult convertRecurrence(RecurrenceOp op, StateStart start,
       return failure();
     allocateWorkspaces(*plan);
     buildPrepareKernel(*plan);
-    if (plan->chunksOfSegment)
-      buildSegmentKernels(*plan);
-    buildScanKernel(*plan);
+    buildScanKernels(*plan);
     return success();
   }
   return failure();

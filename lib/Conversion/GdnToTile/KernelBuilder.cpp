@@ -45,12 +45,20 @@ Value KernelBuilder::sizeArgument(Value size) {
   return argument(size);
 }
 
-void KernelBuilder::launch(Value grid) {
+void KernelBuilder::launch(Value grid, bool beside) {
   Block &body = kernel.getBody().front();
   setInsertionPointToEnd(&body);
   func::ReturnOp::create(*this);
   kernel.setFunctionType(getFunctionType(body.getArgumentTypes(), {}));
-  gdn_tile::LaunchOp::create(host, getLoc(), kernel.getName(), grid, operands);
+  gdn_tile::LaunchOp::create(host, getLoc(), kernel.getName(), grid, operands,
+                             beside);
+}
+
+void KernelBuilder::launchAgain(Value grid, Value old, Value value) {
+  SmallVector<Value> others = operands;
+  llvm::replace(others, old, value);
+  gdn_tile::LaunchOp::create(host, getLoc(), kernel.getName(), grid, others,
+                             /*beside=*/false);
 }
 
 Value KernelBuilder::blockId() {

@@ -48,8 +48,12 @@ public:
   /// The same for a size of the host; a constant where it is known.
   Value sizeArgument(Value size);
 
-  /// Ends the kernel and launches it in front of the op on `grid` blocks.
-  void launch(Value grid);
+  /// Ends the kernel and launches it in front of the op on `grid` blocks;
+  /// `beside`: beside the launch in front.
+  void launch(Value grid, bool beside = false);
+  /// Launches the kernel, which has ended, once more, with `value` in the place
+  /// of `old`.
+  void launchAgain(Value grid, Value old, Value value);
 
   /// Host code in front of the op.
   OpBuilder &getHost() { return host; }

@@ -146,16 +146,14 @@ static Value countChunksOfSegment(RecurrencePlan &plan,
   Value longest =
       max(b.createOrFold<arith::CeilDivUIOp>(plan.length, constant(plan.chunk)),
           one);
-  Value each = div(constant(plan.segments), sequences);
-  Value isFew = isAtLeast(each, constant(kLeastSegments));
-  Value pieces = each;
-  if (plan.offsets) {
-    // Only the length of all is known, and one may be nearly as long. Cutting
-    // two of equal length in two costs a tenth; not cutting that one, half.
-    Value more = isNot(isFew);
-    isFew = isAtLeast(each, constant(2));
-    pieces = max(mul(each, sequences), mul(more, constant(plan.segments)));
-  }
+  // Segments behind the first of a sequence.
+  Value later =
+      div(constant(std::max<int64_t>(plan.segments - 1, 0)), sequences);
+  Value isFew = isAtLeast(later, constant(kLeastSegments - 1));
+  // Of packed sequences only the length of all is known, and one may be nearly
+  // as long.
+  Value pieces = plan.offsets ? constant(plan.segments)
+                              : b.createOrFold<arith::AddIOp>(later, one);
   Value chunks = max(ceilDiv(longest, pieces), constant(plan.segmentChunks));
   Value others = b.createOrFold<arith::SubIOp>(longest, one);
   Value least = max(mul(chunks, constant(kLeastSegments - 1)),
@@ -237,7 +235,7 @@ void mlir::gdn::allocateWorkspaces(RecurrencePlan &plan) {
     return;
   }
   plan.boundaryStates =
-      allocateAtBoundaries({2, heads, values, keys}, b.getF32Type());
+      allocateAtBoundaries({1, heads, values, keys}, b.getF32Type());
   plan.localStates =
       allocateAtBoundaries({heads, values, keys}, b.getF32Type());
   plan.transitions = allocateAtBoundaries({kTransitionParts, heads, keys, keys},

@@ -102,14 +102,14 @@ struct RecurrencePlan {
   Value slots;
   /// With segmented phases, the chunks of a segment and what is known at the
   /// boundaries [boundaries, 2, Hv, max(V, K), K], f32. At [b, 0]: the state
-  /// there; before the combine kernel, that of a segment that starts from zero.
-  /// At [b, 1]: the transition matrix of the segment in front, transposed; of
-  /// the first segment, which needs none, a copy of the initial state, since
-  /// the last segment may overwrite it before the first one has read it.
+  /// there; before the combine kernel, that of the segment in front if it
+  /// starts from zero. At [b, 1]: the transition matrix of that segment,
+  /// transposed. The first segment of a sequence needs neither.
   ///
   /// For 16-bit inputs and at most 128 key channels, transition matrices are
   /// apart, as two bfloat16 parts [boundaries, 2, Hv, K, K], and so are the
-  /// states of segments that start from zero, [boundaries, Hv, V, K], f32.
+  /// states of segments that start from zero, [boundaries, Hv, V, K], f32: then
+  /// the states at the boundaries are [boundaries, 1, Hv, V, K].
   Value chunksOfSegment, boundaryStates, transitions, localStates;
 
   bool hasGateRow(GateRow row) const;
@@ -155,8 +155,10 @@ FailureOr<RecurrencePlan> planRecurrence(RecurrenceOp op);
 void allocateWorkspaces(RecurrencePlan &plan);
 
 void buildPrepareKernel(RecurrencePlan &plan);
-void buildScanKernel(RecurrencePlan &plan);
-/// What the scan of segmented phases starts from: the states at the boundaries.
+/// Scans, and with segmented phases what they start from.
+void buildScanKernels(RecurrencePlan &plan);
+/// The kernels that find the states at the boundaries, from that at the first:
+/// they run between the scans of the first segments and of all others.
 void buildSegmentKernels(RecurrencePlan &plan);
 /// The part of it that walks the boundaries, where transition matrices are
 /// split; the grid times `needed`.

@@ -75,10 +75,11 @@ void StateScan::addArguments() {
   if (hasOutput)
     out = k.argument(plan.out);
   entries = k.argument(plan.entries);
+  if (!hasOutput)
+    return;
   state = k.argument(plan.state);
   start = plan.start.source ? k.argument(plan.start.source) : state;
-  if (hasOutput)
-    checkpoints = k.argument(plan.checkpoints);
+  checkpoints = k.argument(plan.checkpoints);
   boundaryStates = k.argument(plan.boundaryStates);
 }
 
@@ -377,93 +378,149 @@ Value StateScan::loadState(Value rows) {
                            : k.loadF32(stateAccess(start, rows), shape);
 }
 
-Access StateScan::boundaryAccess(Value boundary, Value part, Value rows) {
-  return {boundaryStates,
-          {boundary, part, head, firstValue, k.index(0)},
-          {3, 4},
-          {rows, k.index(plan.keySize)}};
-}
-
-void StateScan::launch(Value places, int64_t rowBlocks) {
+Value StateScan::countBlocks(Value places, int64_t rowBlocks) {
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
   Value perPlace =
       arith::ConstantIndexOp::create(host, plan.valueHeads * rowBlocks);
-  k.launch(host.createOrFold<arith::MulIOp>(places, perPlace));
+  return host.createOrFold<arith::MulIOp>(places, perPlace);
 }
 
 namespace {
 
 class ScanKernel : StateScan {
 public:
-  ScanKernel(RecurrencePlan &plan, StringRef name = "scan")
-      : StateScan(plan, name, /*hasOutput=*/true, plan.valueBlock) {}
+  ScanKernel(RecurrencePlan &plan, StringRef name, bool isWide)
+      : StateScan(plan, name, /*hasOutput=*/true,
+                  isWide ? 2 * plan.valueBlock : plan.valueBlock) {}
 
-  /// A kernel whose blocks scan `places` sequences or segments.
+  /// The kernel, and its launch for first segments, or whole sequences, at
+  /// `places`.
   void build(Value places);
+  /// The launch for segments behind boundaries, at `places`.
+  void launchLater(Value places);
 
 private:
-  Value loadInitial(const Segment &segment);
+  int64_t getRowBlocks() const { return llvm::divideCeil(plan.valueSize, vb); }
+  Access boundaryAccess(Value boundary, Value rows);
+  Value loadInitial(Value place);
+  void storeFinal(Value final, const Segment &segment);
+
+  /// Of the host and in the kernel: 1 for segments behind boundaries, else 0.
+  Value hostIsLater, isLater;
 };
 
 } // namespace
 
-// A sequence of one segment reads the state itself. All others find theirs at
-// the boundaries, the first its copy.
-Value ScanKernel::loadInitial(const Segment &segment) {
-  if (!segment.index)
+// The block's rows of the state at a boundary.
+Access ScanKernel::boundaryAccess(Value boundary, Value rows) {
+  Value zero = k.index(0);
+  return {boundaryStates,
+          {boundary, zero, head, firstValue, zero},
+          {3, 4},
+          {rows, k.index(plan.keySize)}};
+}
+
+// The first segment of a sequence reads the state, all others find theirs at
+// the boundary in front of them, whose place they have.
+Value ScanKernel::loadInitial(Value place) {
+  if (!isLater)
     return loadState(valuesLeft);
-  Value zero = k.index(0), one = k.index(1);
-  auto loadBoundary = [&] {
-    Value before = k.sub(k.max(segment.index, one), one);
-    Value copy = k.onlyIf(k.equal(segment.index, zero), one);
-    // Places behind the last segment of a sequence hold nothing.
-    Value exists = k.less(segment.index, k.add(segment.boundaries, one));
-    return k.loadF32(boundaryAccess(k.add(segment.firstBoundary, before), copy,
-                                    k.onlyIf(exists, valuesLeft)),
-                     {vb, kp});
-  };
   // A branch: both at once would not fit the registers.
-  Value isWhole = k.equal(segment.boundaries, zero);
+  Value isFirst = k.equal(isLater, k.index(0));
   return scf::IfOp::create(
-             k, isWhole,
+             k, isFirst,
              [&](OpBuilder &, Location) {
                scf::YieldOp::create(k, loadState(valuesLeft));
              },
              [&](OpBuilder &, Location) {
-               scf::YieldOp::create(k, loadBoundary());
+               Access boundary = boundaryAccess(place, valuesLeft);
+               scf::YieldOp::create(k, k.loadF32(boundary, {vb, kp}));
              })
       .getResult(0);
 }
 
-void ScanKernel::build(Value places) {
-  addArguments();
-  int64_t blocks = plan.getValueBlocks();
-  Segment segment = segments.at(splitBlockId(blocks));
-  findState(segment.n);
-  allocateTiles();
-  Value final = scan(loadInitial(segment), segment);
-  if (plan.updatesState) {
-    Value rows = valuesLeft;
-    if (segment.index)
-      rows = k.onlyIf(k.equal(segment.index, segment.boundaries), rows);
-    storeState(final, stateAccess(state, rows));
+// The last segment's is the state; that of the first one of several is at its
+// boundary.
+void ScanKernel::storeFinal(Value final, const Segment &segment) {
+  Value rows = valuesLeft;
+  if (isLater) {
+    Value several = k.min(segment.boundaries, k.index(1));
+    // A branch: both addresses at once would not fit the registers.
+    scf::IfOp::create(k, k.less(isLater, several), [&](OpBuilder &, Location) {
+      k.store(final, boundaryAccess(segment.firstBoundary, valuesLeft));
+      scf::YieldOp::create(k);
+    });
+    rows = k.onlyIf(k.equal(segment.index, segment.boundaries), rows);
   }
-  launch(places, blocks);
+  if (plan.updatesState)
+    storeState(final, stateAccess(state, rows));
 }
 
-void mlir::gdn::buildScanKernel(RecurrencePlan &plan) {
+void ScanKernel::build(Value places) {
+  addArguments();
+  if (plan.chunksOfSegment) {
+    ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
+    hostIsLater = arith::ConstantIndexOp::create(host, 0);
+    isLater = k.argument(hostIsLater);
+  }
+  Value place = splitBlockId(getRowBlocks());
+  Segment segment = segments.at(place, isLater);
+  findState(segment.n);
+  allocateTiles();
+  storeFinal(scan(loadInitial(place), segment), segment);
+  k.launch(countBlocks(places, getRowBlocks()));
+}
+
+void ScanKernel::launchLater(Value places) {
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
-  Value places = plan.getSegments().countSegments(host);
-  RecurrencePlan wide = plan;
-  wide.valueBlock = 2 * plan.valueBlock;
+  k.launchAgain(countBlocks(places, getRowBlocks()), hostIsLater,
+                arith::ConstantIndexOp::create(host, 1));
+}
+
+// Of `places` those whose blocks have twice as many rows: all, if those that
+// hold anything, at most `most`, give `wideFrom` blocks or more; or none.
+static Value countWide(RecurrencePlan &plan, Value places, Value most) {
+  ImplicitLocOpBuilder b(plan.op.getLoc(), plan.op);
   if (!plan.wideFrom || plan.valueSize <= plan.valueBlock)
-    return ScanKernel(plan).build(places);
-  Value inWide =
-      plan.isWide(host, places, plan.valueHeads * plan.getValueBlocks());
-  if (std::optional<int64_t> known = getConstantIntValue(inWide))
-    return ScanKernel(*known ? wide : plan).build(places);
-  // A launch of no blocks is none.
-  Value widePlaces = host.createOrFold<arith::MulIOp>(places, inWide);
-  ScanKernel(plan).build(host.createOrFold<arith::SubIOp>(places, widePlaces));
-  ScanKernel(wide, "scan_wide").build(widePlaces);
+    return arith::ConstantIndexOp::create(b, 0);
+  Value isWide = plan.isWide(b, most, plan.valueHeads * plan.getValueBlocks());
+  return b.createOrFold<arith::MulIOp>(places, isWide);
+}
+
+void mlir::gdn::buildScanKernels(RecurrencePlan &plan) {
+  ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
+  bool isCut = static_cast<bool>(plan.chunksOfSegment);
+  Value first = plan.sequences;
+  Value later = isCut ? plan.getSegments().countBoundaries(host)
+                      : arith::ConstantIndexOp::create(host, 0).getResult();
+  Value most = arith::ConstantIndexOp::create(
+      host, std::max<int64_t>(plan.segments - 1, 0));
+  most = host.createOrFold<arith::MinUIOp>(later, most);
+  Value wideFirst = countWide(plan, first, first);
+  Value wideLater = countWide(plan, later, most);
+  Value usualFirst = host.createOrFold<arith::SubIOp>(first, wideFirst);
+  Value usualLater = host.createOrFold<arith::SubIOp>(later, wideLater);
+  auto areNone = [](Value a, Value b) {
+    return isConstantIntValue(a, 0) && isConstantIntValue(b, 0);
+  };
+  std::optional<ScanKernel> usual, wide;
+  if (!areNone(usualFirst, usualLater))
+    usual.emplace(plan, "scan", /*isWide=*/false);
+  if (!areNone(wideFirst, wideLater))
+    wide.emplace(plan, usual ? "scan_wide" : "scan", /*isWide=*/true);
+  // A launch of no blocks is none. Sequences that are cut have few blocks: what
+  // runs beside their first segments is launched behind the usual kernel.
+  if (wide && isCut)
+    wide->build(wideFirst);
+  if (usual)
+    usual->build(usualFirst);
+  if (wide && !isCut)
+    wide->build(wideFirst);
+  if (!isCut)
+    return;
+  buildSegmentKernels(plan);
+  if (wide)
+    wide->launchLater(wideLater);
+  if (usual)
+    usual->launchLater(usualLater);
 }

@@ -10,14 +10,15 @@
 //
 //   S_out = S_in M + N,   N: the segment from S = 0,   M: from S = I and V = 0
 //
-// `segments`: one block per boundary, value head and block of rows of N and, as
-// more rows of the same program, of M. The first segment of a sequence starts
-// from the state itself, so it gives S_1 and needs no M.
-// `combine`: one block per sequence, value head and few rows walks the
-// boundaries, S_(j+1) = S_j M_j + N_j. Here in products of split TF32; see
-// CombineKernel.cpp for 16-bit inputs.
+// `segments`: one block per segment between two boundaries, value head and
+// block of rows of N and, as more rows of the same program, of M. Beside it the
+// scan runs over the first segments, which start from the state itself: that
+// gives S_1. The last segments are in front of no boundary. `combine`: one
+// block per sequence, value head and few rows walks the boundaries, S_(j+1) =
+// S_j M_j + N_j. Here in products of split TF32; see CombineKernel.cpp for
+// 16-bit inputs.
 //
-// Then the scan runs all segments of all sequences side by side.
+// Then the scan runs over all other segments of all sequences side by side.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,53 +56,44 @@ public:
   void build();
 
 private:
-  Value loadInitial(Value rowsOfState);
-  Access transitionAccess(Value boundary, Value rows);
+  Value getInitial();
   void storeFinal(Value final, Value boundary, Value values, Value transitions);
 
-  Segment segment;
   /// First row of the block in the transition matrix; negative for values.
   Value firstTransition;
-  Value localStates, transitions;
+  Value boundaryStates, localStates, transitions;
 };
 
 } // namespace
 
-// The state, where `rowsOfState` is not 0, else zeros; rows of I in a block of
-// transitions.
-Value SegmentsKernel::loadInitial(Value rowsOfState) {
-  Value loaded = loadState(rowsOfState);
+// Zeros; rows of I in a block of transitions.
+Value SegmentsKernel::getInitial() {
   Value offset = arith::IndexCastOp::create(k, k.getI32Type(), firstTransition);
   Value row = k.iota({vb, 1});
   row = arith::AddIOp::create(k, row, k.broadcastLike(offset, row));
   Value identity = k.compare(arith::CmpIPredicate::eq, row, k.iota({1, kp}));
-  return k.select(identity, k.constant(1.0), loaded);
+  return k.select(identity, k.constant(1.0), k.constant(0.0));
 }
 
-// Rows of the transition matrix are columns in the workspace, as the combine
-// kernel reads them.
-Access SegmentsKernel::transitionAccess(Value boundary, Value rows) {
-  return {boundaryStates,
-          {boundary, k.index(1), head, k.index(0), firstTransition},
-          {4, 3},
-          {rows, k.index(plan.keySize)}};
-}
-
-// `values` and `rows` of the transition matrix exist.
+// `values` and `rows` of the transition matrix exist. In one workspace with the
+// states its rows are columns, as the combine kernel reads them.
 void SegmentsKernel::storeFinal(Value final, Value boundary, Value values,
                                 Value rows) {
   Value zero = k.index(0), keySize = k.index(plan.keySize);
   if (!plan.transitions) {
-    k.store(final, boundaryAccess(boundary, zero, values));
-    return k.store(final, transitionAccess(boundary, rows));
+    k.store(final, {boundaryStates,
+                    {boundary, zero, head, firstValue, zero},
+                    {3, 4},
+                    {values, keySize}});
+    return k.store(final, {boundaryStates,
+                           {boundary, k.index(1), head, zero, firstTransition},
+                           {4, 3},
+                           {rows, keySize}});
   }
-  Value isFirst = k.equal(segment.index, zero);
-  k.store(final, boundaryAccess(boundary, zero, k.onlyIf(isFirst, values)));
-  k.store(final,
-          {localStates,
-           {boundary, head, firstValue, zero},
-           {2, 3},
-           {arith::SelectOp::create(k, isFirst, zero, values), keySize}});
+  k.store(final, {localStates,
+                  {boundary, head, firstValue, zero},
+                  {2, 3},
+                  {values, keySize}});
   for (int64_t part = 0; part < kTransitionParts; ++part) {
     Value rounded = k.convert(final, k.getBF16Type());
     k.store(rounded, {transitions,
@@ -114,12 +106,13 @@ void SegmentsKernel::storeFinal(Value final, Value boundary, Value values,
 
 void SegmentsKernel::build() {
   addArguments();
+  if (!plan.transitions)
+    boundaryStates = k.argument(plan.boundaryStates);
   localStates = k.argument(plan.localStates);
   transitions = k.argument(plan.transitions);
   int64_t valueBlocks = llvm::divideCeil(plan.valueSize, vb);
   int64_t blocks = valueBlocks + llvm::divideCeil(plan.keySize, vb);
-  Value boundary = splitBlockId(blocks);
-  segment = segments.beforeBoundary(boundary);
+  Segment segment = segments.inner(splitBlockId(blocks));
   findState(segment.n);
   Value zero = k.index(0);
   Value values = k.max(valuesLeft, zero);
@@ -128,24 +121,22 @@ void SegmentsKernel::build() {
   isTransition = arith::XOrIOp::create(
       k, isTransition, arith::ConstantOp::create(k, k.getBoolAttr(true)));
   hasNoValues = isTransition;
-  // Places behind the last boundary of a sequence hold nothing.
-  Value exists = k.less(segment.index, segment.boundaries);
-  Value isFirst = k.equal(segment.index, zero);
+  // Places of first segments, and behind the last boundary of a sequence, hold
+  // nothing.
+  Value exists = k.onlyIf(k.less(zero, segment.index), segment.boundaries);
+  exists = k.less(segment.index, exists);
   Value rows =
       k.onlyIf(isTransition, k.sub(k.index(plan.keySize), firstTransition));
-  rows = k.onlyIf(exists, arith::SelectOp::create(k, isFirst, zero, rows));
-  Value ofState = k.onlyIf(exists, k.onlyIf(isFirst, values));
-  Value needed = k.onlyIf(exists, k.max(values, rows));
-  segment.rows.length = k.onlyIf(k.less(zero, needed), segment.rows.length);
+  segment.rows.length = k.onlyIf(exists, segment.rows.length);
 
   allocateTiles();
-  Value initial = loadInitial(ofState);
-  k.store(initial, boundaryAccess(boundary, k.index(1), ofState));
-  Value final = scan(initial, segment);
-  storeFinal(final, boundary, k.onlyIf(exists, values), rows);
+  Value final = scan(getInitial(), segment);
+  storeFinal(final, k.add(segment.firstBoundary, segment.index),
+             k.onlyIf(exists, values), k.onlyIf(exists, rows));
 
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
-  launch(plan.getSegments().countBoundaries(host), blocks);
+  k.launch(countBlocks(plan.getSegments().countInner(host), blocks),
+           /*beside=*/true);
 }
 
 //===----------------------------------------------------------------------===//

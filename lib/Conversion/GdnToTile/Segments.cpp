@@ -36,11 +36,13 @@ Value SegmentsOf::countBoundaries(ImplicitLocOpBuilder &host) const {
                                           boundariesOfEach(host));
 }
 
-Value SegmentsOf::countSegments(ImplicitLocOpBuilder &host) const {
-  if (!chunks)
-    return sequences.sequences;
-  return host.createOrFold<arith::AddIOp>(countBoundaries(host),
-                                          sequences.sequences);
+Value SegmentsOf::countInner(ImplicitLocOpBuilder &host) const {
+  if (sequences.offsets)
+    return countBoundaries(host);
+  Value one = constant(host, 1);
+  Value most = host.createOrFold<arith::MaxUIOp>(boundariesOfEach(host), one);
+  return host.createOrFold<arith::MulIOp>(
+      sequences.sequences, host.createOrFold<arith::SubIOp>(most, one));
 }
 
 SegmentMap::SegmentMap(KernelBuilder &k, const SegmentsOf &of)
@@ -83,25 +85,28 @@ Segment SegmentMap::segmentOf(Value n, Value index) {
   return segment;
 }
 
-Segment SegmentMap::at(Value place) {
+Segment SegmentMap::at(Value place, Value isLater) {
   if (!chunks)
     return sequence(place);
   if (boundariesOfEach) {
-    Value count = k.add(boundariesOfEach, k.index(1));
-    return segmentOf(k.div(place, count), k.rem(place, count));
+    Value count = k.max(k.mul(isLater, boundariesOfEach), k.index(1));
+    return segmentOf(k.div(place, count), k.add(k.rem(place, count), isLater));
   }
-  auto placeOf = [&](Value start, Value n) {
-    return k.add(k.div(start, tokens), n);
+  Value isFirst = k.equal(isLater, k.index(0));
+  auto placeOf = [&](Value start, Value n) -> Value {
+    return arith::SelectOp::create(k, isFirst, n, k.div(start, tokens));
   };
   Value n = sequences.findPacked(place, placeOf);
   Value first = placeOf(sequences.at(n).firstRow, n);
-  return segmentOf(n, k.sub(place, first));
+  return segmentOf(n, k.add(k.sub(place, first), isLater));
 }
 
-Segment SegmentMap::beforeBoundary(Value place) {
-  if (boundariesOfEach)
-    return segmentOf(k.div(place, boundariesOfEach),
-                     k.rem(place, boundariesOfEach));
+Segment SegmentMap::inner(Value place) {
+  if (boundariesOfEach) {
+    Value one = k.index(1);
+    Value count = k.max(k.sub(boundariesOfEach, one), one);
+    return segmentOf(k.div(place, count), k.add(k.rem(place, count), one));
+  }
   auto placeOf = [&](Value start, Value n) { return k.div(start, tokens); };
   Value n = sequences.findPacked(place, placeOf);
   Value first = k.div(sequences.at(n).firstRow, tokens);

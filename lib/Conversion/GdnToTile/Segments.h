@@ -17,19 +17,19 @@ namespace mlir::gdn {
 /// *boundary* behind a segment is numbered like the segment; the last has none,
 /// so a sequence of b boundaries has b + 1 segments.
 ///
-/// With X tokens per segment, the place of segment j in a grid is
-/// n (b + 1) + j, and that of boundary j in a grid or workspace n b + j. Packed
-/// sequences, whose lengths the host does not know, have them at
-/// offsets[n] / X + n + j and offsets[n] / X + j: that leaves room for all.
+/// With X tokens per segment, the place of boundary j in a grid or workspace is
+/// n b + j. Packed sequences, whose lengths the host does not know, have it at
+/// offsets[n] / X + j: that leaves room for all. The segment behind a boundary
+/// has its place; the first segment of a sequence has n.
 struct SegmentsOf {
   SequencesOf sequences;
   /// Null: every sequence is one segment, and there are no boundaries.
   Value chunks;
 
-  /// Number of places of segments.
-  Value countSegments(ImplicitLocOpBuilder &host) const;
-  /// Number of places of boundaries.
+  /// Number of places of boundaries, and so of segments behind one.
   Value countBoundaries(ImplicitLocOpBuilder &host) const;
+  /// Number of places of segments between two boundaries.
+  Value countInner(ImplicitLocOpBuilder &host) const;
   /// Boundaries of each sequence, an upper bound for packed ones.
   Value boundariesOfEach(ImplicitLocOpBuilder &host) const;
 };
@@ -49,10 +49,13 @@ class SegmentMap {
 public:
   /// Adds the arguments that it needs to the kernel.
   SegmentMap(KernelBuilder &k, const SegmentsOf &of);
-  /// The segment at a place of segments.
-  Segment at(Value place);
-  /// The segment in front of the boundary at a place of boundaries.
-  Segment beforeBoundary(Value place);
+  /// The first segment of the sequence at a place, or, if `isLater` is 1 and
+  /// not 0, the segment behind the boundary there. Without segments `isLater`
+  /// is null.
+  Segment at(Value place, Value isLater);
+  /// A segment between two boundaries, or, of packed sequences, in front of any
+  /// boundary.
+  Segment inner(Value place);
   /// A sequence as a segment: all of its rows.
   Segment sequence(Value n);
 

@@ -37,10 +37,8 @@ protected:
   Value scan(Value initial, const Segment &segment);
   /// Rounds to the memref's type.
   void storeState(Value value, const Access &access);
-  /// The block's rows in [boundary, part] of the boundaries' workspace.
-  Access boundaryAccess(Value boundary, Value part, Value rows);
-  /// `rowBlocks` blocks for each head and each of `places`.
-  void launch(Value places, int64_t rowBlocks);
+  /// The number of blocks where each head and each of `places` has `rowBlocks`.
+  Value countBlocks(Value places, int64_t rowBlocks);
 
   RecurrencePlan &plan;
   bool hasOutput;

@@ -77,6 +77,27 @@ func.func @stage(%i: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps
 
 // -----
 
+#shared = #gpu.address_space<workgroup>
+
+// The stage of an iteration: a remainder of 32 bits.
+// CHECK-LABEL: llvm.func @stage_of(
+// CHECK: %[[I:.*]] = llvm.trunc %{{.*}} : i64 to i32
+// CHECK: %[[STAGES:.*]] = llvm.mlir.constant(3 : i32)
+// CHECK: %[[STAGE:.*]] = llvm.urem %[[I]], %[[STAGES]] : i32
+// CHECK: llvm.shl %[[STAGE]], %{{.*}} : i32
+func.func @stage_of(%i: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c3 = arith.constant 3 : index
+  %stage = arith.remui %i, %c3 : index
+  %tiles = memref.alloc() : memref<3x16x32xbf16, #shared>
+  %tile = gdn_tile.stage %tiles[%stage] : memref<3x16x32xbf16, #shared> to memref<16x32xbf16, #shared>
+  %zero = arith.constant dense<0.0> : vector<16x32xbf16>
+  gdn_tile.store %zero, %tile[%c0, %c0] dims [0, 1] : vector<16x32xbf16>, memref<16x32xbf16, #shared>
+  return
+}
+
+// -----
+
 // A function without launches still has PTX: of no kernels.
 // CHECK: gpu.module @kernels
 // CHECK-NOT: llvm.func

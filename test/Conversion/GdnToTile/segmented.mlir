@@ -2,20 +2,46 @@
 
 // Dynamic time: the length of a segment is computed by the host.
 
+// One kernel scans the first segments and, launched again, all others.
+// CHECK-LABEL: func @dense_scan(
+// CHECK-SAME: %[[T:[^:]*]]: index, %[[L:[^:]*]]: index, %[[B:[^:]*]]: index
+// CHECK-SAME: %[[IS_LATER:[^:]*]]: index)
+// CHECK: %[[BOUNDARIES:.*]] = arith.muli %[[IS_LATER]], %[[B]]
+// CHECK: %[[COUNT:.*]] = arith.maxsi %[[BOUNDARIES]], %c1
+// CHECK: %[[J0:.*]] = arith.remui %{{.*}}, %[[COUNT]]
+// CHECK: %[[J:.*]] = arith.addi %[[J0]], %[[IS_LATER]]
+// CHECK: %[[IS_FIRST:.*]] = arith.cmpi eq, %[[IS_LATER]], %c0
+// CHECK: scf.if %[[IS_FIRST]] -> (vector<32x32xf32>) {
+// CHECK:   gdn_tile.load {{.*}} : memref<1x4x40x24xf32>, vector<32x32xf32>
+// CHECK: } else {
+// CHECK:   gdn_tile.load {{.*}} : memref<?x1x4x40x24xf32>, vector<32x32xf32>
+// CHECK: %[[FINAL:.*]] = scf.for
+// CHECK: gdn_tile.copy_out
+// The first segment of several writes the state at its boundary, the last segment the state.
+// CHECK: %[[SEVERAL:.*]] = arith.minsi %[[B]], %c1
+// CHECK: %[[IS_CUT:.*]] = arith.cmpi slt, %[[IS_LATER]], %[[SEVERAL]]
+// CHECK: scf.if %[[IS_CUT]] {
+// CHECK:   gdn_tile.store %[[FINAL]], {{.*}} memref<?x1x4x40x24xf32>
+// CHECK: }
+// CHECK: %[[LAST:.*]] = arith.cmpi eq, %[[J]], %[[B]]
+// CHECK: %[[ROWS:.*]] = arith.select %[[LAST]]
+// CHECK: gdn_tile.store %[[FINAL]], {{.*}} valid(%[[ROWS]], %c24) {{.*}} memref<1x4x40x24xf32>
+
 // CHECK-LABEL: func @dense_segments(
 // CHECK-SAME: %[[T:.*]]: index, %[[L:.*]]: index, %[[B:.*]]: index
 // Two blocks of values, one of transitions.
 // CHECK: %[[TOKENS:.*]] = arith.muli %[[L]], %c16
 // CHECK: %[[ID:.*]] = gdn_tile.block_id
 // CHECK: arith.remui %[[ID]], %c3
-// CHECK: %[[J:.*]] = arith.remui %{{.*}}, %[[B]]
-// Only the first segment reads the state; the rows of transitions start from I.
-// CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[J]], %c0
-// CHECK: %[[LOADED:.*]] = gdn_tile.load %{{.*}} dims [2, 3] valid(%[[OF_STATE:.*]], %c24) : memref<1x4x40x24xf32>, vector<32x32xf32>
-// CHECK: %[[IDENTITY:.*]] = arith.cmpi eq
-// CHECK: %[[S0:.*]] = arith.select %[[IDENTITY]], %{{.*}}, %[[LOADED]]
-// Its copy, which the scan of the first segment reads.
-// CHECK: gdn_tile.store %[[S0]], %[[W:.*]][%[[BOUNDARY:.*]], %c1, %{{.*}}] dims [3, 4] valid(%[[OF_STATE]], %c24)
+// Segments between two boundaries: neither the first nor the last.
+// CHECK: %[[LESS:.*]] = arith.subi %[[B]], %c1
+// CHECK: %[[COUNT:.*]] = arith.maxsi %[[LESS]], %c1
+// CHECK: %[[J0:.*]] = arith.remui %{{.*}}, %[[COUNT]]
+// CHECK: %[[J:.*]] = arith.addi %[[J0]], %c1
+// The rows of transitions start from I, others from 0.
+// CHECK: %[[IDENTITY:.*]] = arith.cmpi eq, %{{.*}} : vector<32x32xi32>
+// CHECK: %[[S0:.*]] = arith.select %[[IDENTITY]]
+// CHECK-NOT: gdn_tile.load
 // CHECK: %[[S:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[S0]])
 // A block of transitions copies values of other rows, and takes zeros for them.
 // CHECK-DAG: %[[FROM:.*]] = arith.select %{{.*}}, %c0, %{{.*}} : index
@@ -35,8 +61,7 @@
 // CHECK-NOT: gdn_tile.mma
 // CHECK-NOT: gdn_tile.copy_out
 // CHECK: } {gdn_tile.stages = 2 : i64}
-// The first segment's is the state at its boundary.
-// CHECK: gdn_tile.store %[[S]], %[[W]][%[[BOUNDARY]], %c0, %{{.*}}] dims [3, 4]
+// CHECK: %[[BOUNDARY:.*]] = arith.addi %{{.*}}, %[[J]]
 // CHECK: gdn_tile.store %[[S]], %{{.*}}[%[[BOUNDARY]], %{{.*}}] dims [2, 3] {{.*}} memref<?x4x40x24xf32>
 // The transition matrix in two parts.
 // CHECK: %[[HIGH:.*]] = arith.truncf %[[S]]
@@ -52,32 +77,21 @@
 // CHECK:   gdn_tile.copy_in {{.*}} to %[[MH:.*]] : {{.*}} to memref<32x32xbf16
 // CHECK:   gdn_tile.copy_in {{.*}} to %[[ML:.*]] : {{.*}} to memref<32x32xbf16
 // CHECK:   gdn_tile.copy_in {{.*}} to %[[NT:.*]] : {{.*}} to memref<64x32xf32
+// The first part's products do not wait for the second part.
 // CHECK:   %[[SH:.*]] = arith.truncf %[[STATE]]
+// CHECK:   %[[P1:.*]] = gdn_tile.mma %[[SH]], %[[ML]] : vector<64x32xbf16>
+// CHECK:   %[[P2:.*]] = gdn_tile.mma %[[SH]], %[[MH]] acc(%[[P1]] : vector<64x32xf32>)
 // CHECK:   %[[SE:.*]] = arith.extf %[[SH]]
 // CHECK:   %[[SR:.*]] = arith.subf %[[STATE]], %[[SE]] : vector<64x32xf32>
 // CHECK:   %[[SL:.*]] = arith.truncf %[[SR]]
-// CHECK:   %[[N:.*]] = gdn_tile.load %[[NT]]
-// CHECK:   %[[P1:.*]] = gdn_tile.mma %[[SL]], %[[MH]] acc(%[[N]] : vector<64x32xf32>)
-// CHECK:   %[[P2:.*]] = gdn_tile.mma %[[SH]], %[[ML]] acc(%[[P1]] : vector<64x32xf32>)
-// CHECK:   %[[NEW:.*]] = gdn_tile.mma %[[SH]], %[[MH]] acc(%[[P2]] : vector<64x32xf32>)
-// The state is stored beside the products of the next.
+// CHECK:   %[[P3:.*]] = gdn_tile.mma %[[SL]], %[[MH]] acc(%[[P2]] : vector<64x32xf32>)
+// Beside the products: what the state's registers are free for.
 // CHECK:   gdn_tile.store %[[STATE]]
+// CHECK:   %[[N:.*]] = gdn_tile.load %[[NT]]
+// CHECK:   %[[NEW:.*]] = arith.addf %[[P3]], %[[N]]
 // CHECK:   scf.yield %[[NEW]]
 // CHECK: } {gdn_tile.stages = 2 : i64}
 // CHECK: gdn_tile.store
-
-// CHECK-LABEL: func @dense_scan(
-// CHECK: %[[IS_WHOLE:.*]] = arith.cmpi eq, %{{.*}}, %c0
-// CHECK: scf.if %[[IS_WHOLE]] -> (vector<32x32xf32>) {
-// CHECK:   gdn_tile.load {{.*}} : memref<1x4x40x24xf32>, vector<32x32xf32>
-// CHECK: } else {
-// CHECK:   gdn_tile.load {{.*}} : memref<?x2x4x40x24xf32>, vector<32x32xf32>
-// CHECK: scf.for
-// CHECK: gdn_tile.copy_out
-// The last segment alone writes the state.
-// CHECK: %[[LAST:.*]] = arith.cmpi eq
-// CHECK: %[[ROWS:.*]] = arith.select %[[LAST]]
-// CHECK: gdn_tile.store %{{.*}} valid(%[[ROWS]], %c24)
 
 // CHECK-LABEL: func @dense(
 // CHECK: %[[SLOTS:.*]] = arith.ceildivui %[[T:.*]], %c16
@@ -95,19 +109,21 @@
 // CHECK: %[[L:.*]] = arith.maxui %[[LEAST]], %[[WHOLE]]
 // CHECK: %[[TOKENS:.*]] = arith.muli %[[L]], %c16
 // CHECK: %[[B:.*]] = arith.divui %{{.*}}, %[[TOKENS]]
-// CHECK: memref.alloc(%[[B]]) : memref<?x2x4x40x24xf32>
+// CHECK: memref.alloc(%[[B]]) : memref<?x1x4x40x24xf32>
 // CHECK: memref.alloc(%[[B]]) : memref<?x4x40x24xf32>
 // CHECK: memref.alloc(%[[B]]) : memref<?x2x4x24x24xbf16>
 // CHECK: gdn_tile.launch @dense_prepare
-// CHECK: %[[GRID:.*]] = arith.muli %[[B]], %c12
-// CHECK: gdn_tile.launch @dense_segments grid(%[[GRID]]) (%[[T]], %[[L]], %[[B]],
+// CHECK: gdn_tile.launch @dense_scan grid(%c8) (%[[T]], %[[L]], %[[B]], {{.*}}, %c0 :
+// CHECK: %[[MOST:.*]] = arith.maxui %[[B]], %c1
+// CHECK: %[[INNER:.*]] = arith.subi %[[MOST]], %c1
+// CHECK: %[[GRID:.*]] = arith.muli %[[INNER]], %c12
+// CHECK: gdn_tile.launch @dense_segments grid(%[[GRID]]) (%[[T]], %[[L]], %[[B]], {{.*}} {beside}
 // Nothing to combine below two boundaries.
 // CHECK: %[[ANY:.*]] = arith.minui %{{.*}}, %c1
 // CHECK: %[[GRID:.*]] = arith.muli %[[ANY]], %c4
 // CHECK: gdn_tile.launch @dense_combine grid(%[[GRID]])
-// CHECK: %[[COUNT:.*]] = arith.addi %[[B]], %c1
-// CHECK: %[[GRID:.*]] = arith.muli %[[COUNT]], %c8
-// CHECK: gdn_tile.launch @dense_scan grid(%[[GRID]])
+// CHECK: %[[GRID:.*]] = arith.muli %[[B]], %c8
+// CHECK: gdn_tile.launch @dense_scan grid(%[[GRID]]) (%[[T]], %[[L]], %[[B]], {{.*}}, %c1 :
 func.func @dense(
     %q: memref<1x?x2x24xbf16>, %k: memref<1x?x2x24xbf16>, %v: memref<1x?x4x40xbf16>,
     %g: memref<1x?x4xf32>, %b: memref<1x?x4xf32>,
@@ -170,9 +186,10 @@ func.func @two(%q: memref<3x65x1x16xf32>, %o: memref<3x65x1x16xf32>, %s: memref<
 // CHECK:   scf.yield %[[NEW]], %[[NEXT]]
 // CHECK-LABEL: func @four(
 // CHECK: memref.alloc() : memref<6x2x1x16x16xf32>
-// CHECK: gdn_tile.launch @four_segments grid(%c12)
+// CHECK: gdn_tile.launch @four_scan grid(%c2)
+// CHECK-NEXT: gdn_tile.launch @four_segments grid(%c8)
 // CHECK-NEXT: gdn_tile.launch @four_combine grid(%c2)
-// CHECK-NEXT: gdn_tile.launch @four_scan grid(%c8)
+// CHECK-NEXT: gdn_tile.launch @four_scan grid(%c6)
 func.func @four(%q: memref<2x160x1x16xf32>, %o: memref<2x160x1x16xf32>, %s: memref<2x1x16x16xf32>) {
   gdn.recurrence ins(%q, %q, %q : memref<2x160x1x16xf32>, memref<2x160x1x16xf32>, memref<2x160x1x16xf32>)
       outs(%o, %s : memref<2x160x1x16xf32>, memref<2x1x16x16xf32>)
@@ -186,14 +203,14 @@ func.func @four(%q: memref<2x160x1x16xf32>, %o: memref<2x160x1x16xf32>, %s: memr
 // warpgroups, one block of values and one of transitions. The other kernels
 // keep the schedule's block.
 
+// CHECK-LABEL: func @whole_scan(
+// CHECK-SAME: gdn_tile.kernel<warps = 4, layout = accumulator>
 // CHECK-LABEL: func @whole_segments(
 // CHECK-SAME: gdn_tile.kernel<warps = 8, layout = accumulator>
 // CHECK: arith.remui %{{.*}}, %c2
 // CHECK: scf.for {{.*}} -> (vector<128x128xf32>)
-// CHECK-LABEL: func @whole_scan(
-// CHECK-SAME: gdn_tile.kernel<warps = 4, layout = accumulator>
 // CHECK-LABEL: func @whole(
-// CHECK: gdn_tile.launch @whole_segments grid(%c8)
+// CHECK: gdn_tile.launch @whole_segments grid(%c6)
 func.func @whole(%q: memref<1x320x1x128xbf16>, %b: memref<1x320x1xf32>, %o: memref<1x320x1x128xbf16>, %s: memref<1x1x128x128xf32>) {
   gdn.recurrence ins(%q, %q, %q : memref<1x320x1x128xbf16>, memref<1x320x1x128xbf16>, memref<1x320x1x128xbf16>)
       beta(%b : memref<1x320x1xf32>)
@@ -206,17 +223,17 @@ func.func @whole(%q: memref<1x320x1x128xbf16>, %b: memref<1x320x1xf32>, %o: memr
 
 // Packed sequences: a segment finds its sequence in the offsets. K of 256 in two parts, no transition ahead.
 
-// CHECK-LABEL: func @packed_segments(
+// CHECK-LABEL: func @packed_scan(
 // CHECK: scf.while
 // CHECK: gdn_tile.load %{{.*}} dims [3, 2] {{.*}} : memref<?x1x256x16xbf16>
+// CHECK-LABEL: func @packed_segments(
+// CHECK: scf.while
 // CHECK-LABEL: func @packed_combine(
 // CHECK-SAME: gdn_tile.kernel<warps = 8, layout = accumulator>
 // CHECK: scf.for {{.*}} -> (vector<128x16xf32>, vector<128x16xf32>)
 // CHECK:   gdn_tile.store %{{.*}}[%c0, %c0] dims [1, 0] {{.*}} memref<16x256xf32
 // CHECK:   gdn_tile.store %{{.*}}[%c0, %c128] dims [1, 0] {{.*}} memref<16x256xf32
 // CHECK-COUNT-2: gdn_tile.mma %{{.*}} : vector<128x256xf32>
-// CHECK-LABEL: func @packed_scan(
-// CHECK: scf.while
 // CHECK-LABEL: func @packed(
 // CHECK: %[[TOKENS:.*]] = arith.muli %{{.*}}, %c32
 // CHECK: %[[B:.*]] = arith.divui %{{.*}}, %[[TOKENS]]
@@ -234,15 +251,13 @@ func.func @packed(%q: memref<1x?x1x256xbf16>, %v: memref<1x?x1x16xbf16>, %cu: me
 
 // -----
 
-// Blocks that nobody needs, behind the last boundary of a sequence or of the transition that the first segment has
-// not, walk no chunk. Rows of the second block of values end with these, and two stages are what fits.
+// Blocks that nobody needs, of a first or a last segment, walk no chunk. Rows of the second block of values end with these, and two stages are what fits.
 
 // CHECK-LABEL: func @places_segments(
-// CHECK: %[[EXISTS:.*]] = arith.cmpi slt, %{{.*}}, %arg2 : index
-// CHECK: %[[MOST:.*]] = arith.maxsi %{{.*}}, %{{.*}} : index
-// CHECK-NEXT: %[[NEEDED:.*]] = arith.select %[[EXISTS]], %[[MOST]], %c0 : index
-// CHECK-NEXT: %[[ANY:.*]] = arith.cmpi sgt, %[[NEEDED]], %c0 : index
-// CHECK-NEXT: %[[LENGTH:.*]] = arith.select %[[ANY]], %{{.*}}, %c0 : index
+// CHECK: %[[IS_LATER:.*]] = arith.cmpi sgt, %[[J:.*]], %c0 : index
+// CHECK-NEXT: %[[MOST:.*]] = arith.select %[[IS_LATER]], %arg2, %c0 : index
+// CHECK-NEXT: %[[EXISTS:.*]] = arith.cmpi slt, %[[J]], %[[MOST]] : index
+// CHECK: %[[LENGTH:.*]] = arith.select %[[EXISTS]], %{{.*}}, %c0 : index
 // CHECK: %[[CHUNKS:.*]] = arith.ceildivui %[[LENGTH]], %c16
 // CHECK: scf.for %{{.*}} = %c0 to %[[CHUNKS]]
 // CHECK-LABEL: func @places_combine(
@@ -252,9 +267,10 @@ func.func @packed(%q: memref<1x?x1x256xbf16>, %v: memref<1x?x1x16xbf16>, %cu: me
 // CHECK: gdn_tile.copy_in %{{.*}} dims [2, 3] valid(%[[LEFT]], %c16)
 // CHECK: } {gdn_tile.stages = 2 : i64}
 // CHECK-LABEL: func @places(
-// CHECK: gdn_tile.launch @places_segments
+// CHECK: gdn_tile.launch @places_scan grid(%c12)
 // CHECK: %[[MOST:.*]] = arith.maxui %{{.*}}, %c1
 // CHECK: %[[OTHERS:.*]] = arith.subi %[[MOST]], %c1
+// CHECK: gdn_tile.launch @places_segments
 // CHECK: %[[NEEDED:.*]] = arith.minui %[[OTHERS]], %c1
 // CHECK: arith.muli %[[NEEDED]],
 // CHECK: gdn_tile.launch @places_combine

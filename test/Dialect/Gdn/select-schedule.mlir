@@ -25,25 +25,26 @@ func.func @prefill(%q: tensor<1x?x1x128xbf16>, %b: tensor<1x?x1xf32>, %s: tensor
 }
 
 // As many segments as give each of 132 multiprocessors a block, of which a head
-// has two; none where that leaves a single sequence two of them.
+// has two for each segment behind the first; none where that leaves a single
+// sequence two segments.
 
 // CPU-LABEL: func @more_heads
 // SM90-LABEL: func @more_heads
-// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 4, segment_chunks = 10>
-// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 3, segment_chunks = 10>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 5, segment_chunks = 10>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 3, segment_chunks = 24>
 // SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 3>
 // SM89-LABEL: func @more_heads
 func.func @more_heads(%q: tensor<1x8192x16x128xbf16>, %s: tensor<1x16x128x128xf32>,
-    %r: tensor<1x8192x22x128xbf16>, %t: tensor<1x22x128x128xf32>,
-    %u: tensor<1x8192x23x128xbf16>, %w: tensor<1x23x128x128xf32>)
-    -> (tensor<1x8192x16x128xbf16>, tensor<1x8192x22x128xbf16>, tensor<1x8192x23x128xbf16>) {
+    %r: tensor<1x8192x33x128xbf16>, %t: tensor<1x33x128x128xf32>,
+    %u: tensor<1x8192x34x128xbf16>, %w: tensor<1x34x128x128xf32>)
+    -> (tensor<1x8192x16x128xbf16>, tensor<1x8192x33x128xbf16>, tensor<1x8192x34x128xbf16>) {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x8192x16x128xbf16>, tensor<1x8192x16x128xbf16>, tensor<1x8192x16x128xbf16>)
       outs(%q, %s : tensor<1x8192x16x128xbf16>, tensor<1x16x128x128xf32>) -> tensor<1x8192x16x128xbf16>, tensor<1x16x128x128xf32>
-  %1:2 = gdn.recurrence ins(%r, %r, %r : tensor<1x8192x22x128xbf16>, tensor<1x8192x22x128xbf16>, tensor<1x8192x22x128xbf16>)
-      outs(%r, %t : tensor<1x8192x22x128xbf16>, tensor<1x22x128x128xf32>) -> tensor<1x8192x22x128xbf16>, tensor<1x22x128x128xf32>
-  %2:2 = gdn.recurrence ins(%u, %u, %u : tensor<1x8192x23x128xbf16>, tensor<1x8192x23x128xbf16>, tensor<1x8192x23x128xbf16>)
-      outs(%u, %w : tensor<1x8192x23x128xbf16>, tensor<1x23x128x128xf32>) -> tensor<1x8192x23x128xbf16>, tensor<1x23x128x128xf32>
-  return %0#0, %1#0, %2#0 : tensor<1x8192x16x128xbf16>, tensor<1x8192x22x128xbf16>, tensor<1x8192x23x128xbf16>
+  %1:2 = gdn.recurrence ins(%r, %r, %r : tensor<1x8192x33x128xbf16>, tensor<1x8192x33x128xbf16>, tensor<1x8192x33x128xbf16>)
+      outs(%r, %t : tensor<1x8192x33x128xbf16>, tensor<1x33x128x128xf32>) -> tensor<1x8192x33x128xbf16>, tensor<1x33x128x128xf32>
+  %2:2 = gdn.recurrence ins(%u, %u, %u : tensor<1x8192x34x128xbf16>, tensor<1x8192x34x128xbf16>, tensor<1x8192x34x128xbf16>)
+      outs(%u, %w : tensor<1x8192x34x128xbf16>, tensor<1x34x128x128xf32>) -> tensor<1x8192x34x128xbf16>, tensor<1x34x128x128xf32>
+  return %0#0, %1#0, %2#0 : tensor<1x8192x16x128xbf16>, tensor<1x8192x33x128xbf16>, tensor<1x8192x34x128xbf16>
 }
 
 // So many blocks that those of 128 rows run all at once: nothing is cut.
@@ -324,7 +325,7 @@ func.func @two_waves(%q: tensor<3x512x32x128xbf16>, %s: tensor<3x32x128x128xf32>
 }
 
 // SM90-LABEL: func @open_number
-// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 3, wide_from = 133>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 3, segment_chunks = 24, wide_from = 133>
 // SM89-LABEL: func @open_number
 // SM89-NOT: wide_from
 func.func @open_number(%q: tensor<?x?x32x128xf16>, %s: tensor<?x32x128x128xf32>) -> tensor<?x?x32x128xf16> {
@@ -336,7 +337,7 @@ func.func @open_number(%q: tensor<?x?x32x128xf16>, %s: tensor<?x32x128x128xf32>)
 // Of the gated delta rule three stages of that size just fit.
 
 // SM90-LABEL: func @open_number_delta
-// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 3, wide_from = 133>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 3, segment_chunks = 24, wide_from = 133>
 // SM89-LABEL: func @open_number_delta
 func.func @open_number_delta(%q: tensor<?x?x32x128xbf16>, %g: tensor<?x?x32xf32>, %s: tensor<?x32x128x128xf32>) -> tensor<?x?x32x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x?x32x128xbf16>, tensor<?x?x32x128xbf16>, tensor<?x?x32x128xbf16>)
@@ -365,10 +366,8 @@ func.func @open_number_packed(%q: tensor<1x?x64x128xbf16>, %cu: tensor<?xi32>, %
   return %0#0 : tensor<1x?x64x128xbf16>
 }
 
-// Few heads: the segments of one sequence are among the blocks.
-
 // SM90-LABEL: func @few_heads_packed
-// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 4, segment_chunks = 10, wide_from = 199>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 5, segment_chunks = 10, wide_from = 133>
 // SM89-LABEL: func @few_heads_packed
 func.func @few_heads_packed(%q: tensor<1x?x16x128xbf16>, %cu: tensor<?xi32>, %s: tensor<?x16x128x128xf32>) -> tensor<1x?x16x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x16x128xbf16>, tensor<1x?x16x128xbf16>, tensor<1x?x16x128xbf16>)

@@ -84,6 +84,8 @@ func.func @scores(%gate: memref<?x4x32xbf16>, %n: index) attributes {gdn_tile.ke
 func.func @host(%x: memref<?x64xf32>, %n: index) {
   // CHECK: gdn_tile.launch @rows grid(%{{.*}}) (%{{.*}} : memref<?x64xf32>)
   gdn_tile.launch @rows grid(%n) (%x : memref<?x64xf32>)
+  // CHECK: gdn_tile.launch @rows grid(%{{.*}}) (%{{.*}} : memref<?x64xf32>) {beside}
+  gdn_tile.launch @rows grid(%n) (%x : memref<?x64xf32>) {beside}
   return
 }
 

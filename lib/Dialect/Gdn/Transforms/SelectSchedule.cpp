@@ -32,8 +32,10 @@ constexpr int64_t kStepRows = 8, kFewStepRows = 16;
 // tokens go in eights.
 constexpr int64_t kFewStates = 512, kFewHalfStates = 2048, kFewEights = 64;
 constexpr int64_t kMaxSegments = 32;
-// Chunks below which a segment does not repay its transition matrix.
+// Chunks below which a segment does not repay its transition matrix; with three
+// segments, which gain least.
 constexpr int64_t kSegmentChunks = 10;
+constexpr int64_t kChunksOfThree = 24;
 // Rows of the state whose products a warpgroup makes.
 constexpr int64_t kRolesValueBlock = 64;
 // Value channels of a block on the CPU.
@@ -161,26 +163,34 @@ ScheduleAttr selectStepSchedule(RecurrenceOp op, const GpuTarget &target,
                  precision);
 }
 
-/// Segments that all sequences together may be cut into: as many as give each
-/// multiprocessor one block of the scan. 0 where that leaves a single sequence
-/// fewer than three segments: whole sequences are as fast then.
+/// True if the kernel `segments` has blocks of 128 rows, two for each segment.
+bool hasWideSegments(RecurrenceOp op, bool isHigh) {
+  return op.getKeySize() == 128 && op.getValueSize() == 128 && !isHigh &&
+         !op.hasChannelGate() && !op.getErase();
+}
+
+/// Segments that one sequence may be cut into: as many as give each
+/// multiprocessor one block of the scan of those behind the first. 0 where that
+/// leaves a single sequence too few segments: whole sequences are as fast then.
 ///
 /// Measured on an H200 at K = V = 128, in chunks of the scan (1 us): a sequence
-/// of C chunks takes C; in G segments it takes C / G for the scan, 1.25 C / G
-/// for the two blocks of 128 rows that a segment has in the kernel `segments`,
-/// one wave together, two for each of G - 2 boundaries in `combine`, and 10 for
-/// the start and the end of these two kernels. So G = 2 never pays, and 32
-/// chunks are better not cut (39 us instead of 45), while 64 are (58 instead of
-/// 69). How many sequences there are, and how long they are, is known when the
-/// function is called: the description of the schedule has the rule.
+/// of C chunks takes C; in G segments it takes 1.25 C / G for the kernel
+/// `segments`, whose 2 (G - 2) blocks of 128 rows for each head fill one wave
+/// with the scan of the first segment, then C / G for the scan of the others,
+/// 1.5 for each of G - 2 boundaries in `combine`, and 10 for the start and the
+/// end of these kernels. So G = 2 never pays, G = 3 only with blocks of 128
+/// rows and long sequences. How many sequences there are, and how long they
+/// are, is known when the function is called: the description of the schedule
+/// has the rule.
 int64_t selectSegments(RecurrenceOp op, const GpuTarget &target,
-                       int64_t valueBlock) {
+                       int64_t valueBlock, bool isHigh) {
   if (op.getKeySize() > kMaxKeysOfLongChunk)
     return 0;
   int64_t blocks =
       op.getNumValueHeads() * llvm::divideCeil(op.getValueSize(), valueBlock);
-  int64_t segments = target.multiprocessors / blocks;
-  return segments < 3 ? 0 : std::min(segments, kMaxSegments);
+  int64_t segments = target.multiprocessors / blocks + 1;
+  int64_t least = hasWideSegments(op, isHigh) ? 3 : 4;
+  return segments < least ? 0 : std::min(segments, kMaxSegments);
 }
 
 /// Blocks of the scan from which they have 128 rows of the state instead of 64;
@@ -188,17 +198,13 @@ int64_t selectSegments(RecurrenceOp op, const GpuTarget &target,
 /// rows 1.45 times as long as one of 64. So half as many blocks are faster as
 /// soon as those of 64 rows need a second wave. Of packed sequences only the
 /// number is known when a function is called: two that fill a wave each come
-/// out even where one has three quarters of the tokens. Where packed ones may
-/// be cut, it is into two segments each on average or more, one place more for
-/// each sequence: those are one and a half waves at most.
+/// out even where one has three quarters of the tokens.
 /// Addresses of checkpoints do not fit the registers of two warpgroups.
-int64_t selectWideFrom(RecurrenceOp op, const GpuTarget &target,
-                       int64_t segments) {
+int64_t selectWideFrom(RecurrenceOp op, const GpuTarget &target) {
   if (op.getValueSize() % (2 * kRolesValueBlock) != 0 ||
       op.getKeySize() > kMaxKeysOfLongChunk || op.getCheckpoints())
     return 0;
-  bool countsSegments = op.getOffsets() && segments;
-  return target.multiprocessors * (countsSegments ? 3 : 2) / 2 + 1;
+  return target.multiprocessors + 1;
 }
 
 /// A schedule of the scan, whose blocks have 128 rows from `wideFrom` blocks of
@@ -207,6 +213,10 @@ ScheduleAttr getScanSchedule(RecurrenceOp op, int64_t chunk, int64_t valueBlock,
                              int64_t stages, int64_t segments, int64_t wideFrom,
                              Precision precision) {
   int64_t sequences = op.getNumSequences();
+  // So many sequences leave each but its first segment.
+  if (segments && !ShapedType::isDynamic(sequences) &&
+      segments - 1 < 2 * sequences)
+    segments = 0;
   if (wideFrom && !ShapedType::isDynamic(sequences)) {
     int64_t blocks = sequences * op.getNumValueHeads() *
                      llvm::divideCeil(op.getValueSize(), valueBlock);
@@ -216,9 +226,12 @@ ScheduleAttr getScanSchedule(RecurrenceOp op, int64_t chunk, int64_t valueBlock,
     }
     wideFrom = 0;
   }
+  int64_t least = segments == 0   ? 1
+                  : segments == 3 ? kChunksOfThree
+                                  : kSegmentChunks;
   return ScheduleAttr::get(
       op.getContext(), segments ? Phases::Segmented : Phases::Split, chunk,
-      valueBlock, stages, segments, segments ? kSegmentChunks : 1, /*warps=*/1,
+      valueBlock, stages, segments, least, /*warps=*/1,
       /*streaming=*/false, /*overlap=*/false, precision, wideFrom);
 }
 
@@ -251,15 +264,15 @@ FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,
       if (op.getCheckpointDistance() % chunk == 0 && fits(chunk, stages)) {
         int64_t deep = hasRoles && stages == 2 && fits(chunk, 3) ? 3 : stages;
         int64_t segments =
-            hasRoles ? selectSegments(op, target, valueBlock) : 0;
+            hasRoles ? selectSegments(op, target, valueBlock, isHigh) : 0;
         // Copies of keys in two parts have not been measured so.
         bool fitsWide =
             hasRoles && !(isHigh && op.hasChannelGate()) &&
             SplitFootprint(op, chunk, 2 * valueBlock, deep, hasRoles, isHigh)
                 .fits(target);
-        return getScanSchedule(
-            op, chunk, valueBlock, deep, segments,
-            fitsWide ? selectWideFrom(op, target, segments) : 0, precision);
+        return getScanSchedule(op, chunk, valueBlock, deep, segments,
+                               fitsWide ? selectWideFrom(op, target) : 0,
+                               precision);
       }
   SplitFootprint least(op, 16, valueBlock, 1, hasRoles, isHigh);
   op.emitOpError("does not fit the shared memory of ")

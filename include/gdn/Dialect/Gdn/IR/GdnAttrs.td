@@ -70,7 +70,7 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     | `chunk` | tokens per chunk: a power of two, 16 to 64; `step` phases on the GPU: 8 = eight tokens at a time by products, else token by token |
     | `value_block` | rows of the state (value index) per work item, a multiple of 16 on the GPU (`step` phases token by token: of the rows that its warps hold at once) |
     | `stages` | buffers per shared-memory tile of the scan: 1 (synchronous) or more |
-    | `segments` | with `segmented`, and only then: segments that all sequences together are cut into, at most about |
+    | `segments` | with `segmented`, and only then: segments that one sequence is cut into, at most; several share those behind the first |
     | `segment_chunks` | with `segmented`: least number of chunks of a segment, 1 unless given |
     | `wide_from` | with `split` and `segmented`: blocks of the scan from which they have twice `value_block` rows each; with `step`: sequences times value heads from which a warp has more rows (see below); 0, never, unless given |
     | `warps` | `step` phases token by token: warps of a block, 1 to 16 |
@@ -82,17 +82,22 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     computed when the function is called, so one compiled function cuts a single
     long sequence into `segments` pieces and leaves a large batch whole, without
     the kernels that segments need. Of N sequences with C chunks each may have
-    G = floor(`segments` / N) segments:
+    G = 1 + floor((`segments` - 1) / N) segments:
 
         L = max(`segment_chunks`, ceil(C / G))         if G >= 3, C > 2 L and
                                                        C > 4 `segment_chunks`
         L = C + 1                                      otherwise: nothing is cut
 
     The lengths of packed sequences are not known then, only that of all together,
-    C chunks: with ceil(C / (N G)), for G = 2 ceil(C / `segments`), in the place of
-    ceil(C / G) they are cut for G >= 2, so that a long sequence among short ones has
-    its share of segments. A transition matrix carries the state over each segment;
+    C chunks: with ceil(C / `segments`) in the place of ceil(C / G) a long sequence among
+    short ones has its share, and never are more than `segments` - 1 segments behind
+    another one. A transition matrix carries the state over each segment;
     nothing is truncated. On the CPU (level 1) `segmented` means the same as `fused`.
+
+    The first segments are scanned, with their output, beside the kernel that makes the
+    transition matrices and local states of the others (but for the last of each
+    sequence, which no other follows); then the states at the boundaries are found, and all
+    other segments are scanned.
 
     Products of 16-bit inputs run on 16-bit tensor cores. With `precision = default`
     what is computed inside of a chunk (the state, the errors W, the new values U, the

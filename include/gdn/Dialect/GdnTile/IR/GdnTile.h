@@ -35,6 +35,8 @@ namespace mlir::gdn_tile {
 
 /// Name of the attribute that marks a function as a tile program.
 constexpr llvm::StringLiteral kKernelAttrName = "gdn_tile.kernel";
+/// Of a gpu.launch_func: a unit attribute, `beside` of a gdn_tile.launch.
+constexpr llvm::StringLiteral kBesideAttrName = "gdn_tile.beside";
 
 /// Name of the attribute of a loop that says how many tiles each of its copies
 /// may fill ahead, for gdn-tile-pipeline-copies.

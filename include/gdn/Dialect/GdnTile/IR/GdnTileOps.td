@@ -29,12 +29,15 @@ def GdnTile_LaunchOp : GdnTile_Op<"launch", [
     whose sizes behind the first are static (numbers and addresses, nothing else), and
     tensor maps. Launches of one function run in order.
 
+    A launch with `beside` may run beside the one in front of it, if that has any blocks: neither
+    reads what the other writes. What comes behind sees the results of both.
+
     ```mlir
     gdn_tile.launch @scan grid(%blocks) (%q, %t : memref<?x16x128xbf16>, index)
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Index:$grid,
-                       Variadic<AnyType>:$args);
+                       Variadic<AnyType>:$args, UnitAttr:$beside);
   let assemblyFormat = [{
     $kernel `grid` `(` $grid `)` `(` ($args^ `:` type($args))? `)` attr-dict
   }];
