@@ -71,6 +71,27 @@ def test_no_spills_of_steps_that_make_their_inputs(target, tokens):
     assert not failures, "\n".join(failures)
 
 
+@pytest.mark.parametrize("dtype", ("bf16", "f16"))
+@pytest.mark.parametrize("tokens", (1, 2, 4))
+def test_no_spills_of_steps_on_pools(tokens, dtype):
+    """Of any number of sequences: the kernel of a few and that of many."""
+    tool = need_tool("gdn-compile")
+    if shutil.which("ptxas") is None:
+        skip_or_fail("ptxas is not on PATH")
+    for state in ("f32", dtype):
+        text = build.recurrence(
+            None, tokens, 16, 32, 128, 128, gate="head", beta=True, dtype=dtype, slots="i32", state_dtype=state
+        )
+        command = [tool, "-", "--target=sm_90a", "--ptxas"]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)
+        found = re.findall(r"(\w+): (\d+) registers, (\d+) bytes spilled", done.stderr)
+        assert done.returncode == 0 and len(found) == (1 if tokens > 1 and state != "f32" else 2), done.stderr
+        assert all(spilled == "0" for _, _, spilled in found), found
+        if state != "f32" and tokens > 1:
+            # Five warps on each scheduler; of f16 four.
+            assert int(found[0][1]) <= (96 if dtype == "bf16" else 128), found
+
+
 @pytest.mark.parametrize("form", ({}, {"dynamic": True}, {"packed": True}, {"state_layout": "k_first"}))
 @pytest.mark.parametrize("model", [m for m in MODELS if m not in ("gla", "gdn2")])
 def test_two_warpgroups_do_not_spill(model, form):

@@ -273,7 +273,7 @@ LogicalResult KernelLowering::checkOp(Operation *op) {
           return success();
         return mma.emitOpError("needs a kernel of the accumulator layout");
       })
-      .Case<DotOp, OuterOp, TriSolveOp>(
+      .Case<DotOp, OuterOp, StackOp, TriSolveOp>(
           [&](auto) { return checkRegisterProduct(op, kernel); })
       .Case([&](ScoresOp scores) -> LogicalResult {
         if (kernel.getLayout() == FragmentLayoutKind::Accumulator)

@@ -298,6 +298,29 @@ private:
   }
 };
 
+struct StackPattern : TilePattern<StackOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(StackOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    Value lane = e.laneId(), from = e.andC(lane, 15);
+    Value isUpper = e.lessThan(e.c32(15), lane);
+    // Zeros need not be passed on.
+    bool isZero = matchPattern(op.getB(), m_AnyZeroFloat());
+    SmallVector<Value> results;
+    for (auto [a, b] : llvm::zip_equal(adaptor.getA(), adaptor.getB())) {
+      Value upper = e.bitcast(b, e.i32());
+      if (!isZero)
+        upper = e.shuffleFrom(upper, from);
+      Value both = e.select(isUpper, upper, e.bitcast(a, e.i32()));
+      results.push_back(e.bitcast(both, a.getType()));
+    }
+    rewriter.replaceOpWithMultiple(op, {results});
+    return success();
+  }
+};
+
 struct TriSolvePattern : TilePattern<TriSolveOp> {
   using TilePattern::TilePattern;
   LogicalResult
@@ -381,6 +404,6 @@ private:
 
 void mlir::gdn::populateRegisterProductPatterns(const KernelLowering &kernel,
                                                 RewritePatternSet &patterns) {
-  patterns.add<DotPattern, OuterPattern, TriSolvePattern, AfterLoadsPattern>(
-      kernel, patterns.getContext());
+  patterns.add<DotPattern, OuterPattern, StackPattern, TriSolvePattern,
+               AfterLoadsPattern>(kernel, patterns.getContext());
 }

@@ -271,6 +271,7 @@ LogicalResult Lowering::lowerOp(Operation *op) {
       })
       .Case([&](gdn_tile::DotOp op) { return lowerDot(*this, op); })
       .Case([&](gdn_tile::OuterOp op) { return lowerOuter(*this, op); })
+      .Case([&](gdn_tile::StackOp op) { return lowerStack(*this, op); })
       .Case([&](gdn_tile::TriSolveOp op) { return lowerTriSolve(*this, op); })
       .Case(
           [&](gdn_tile::AfterLoadsOp op) { return lowerAfterLoads(*this, op); })

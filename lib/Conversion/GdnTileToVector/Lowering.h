@@ -161,6 +161,7 @@ LogicalResult lowerMma(Lowering &lowering, gdn_tile::MmaOp op);
 LogicalResult lowerDot(Lowering &lowering, gdn_tile::DotOp op);
 LogicalResult lowerOuter(Lowering &lowering, gdn_tile::OuterOp op);
 LogicalResult lowerTriSolve(Lowering &lowering, gdn_tile::TriSolveOp op);
+LogicalResult lowerStack(Lowering &lowering, gdn_tile::StackOp op);
 LogicalResult lowerAfterLoads(Lowering &lowering, gdn_tile::AfterLoadsOp op);
 
 // ChunkOps.cpp

@@ -98,6 +98,27 @@ LogicalResult mlir::gdn::tile_to_vector::lowerOuter(Lowering &lowering,
   return success();
 }
 
+/// Rows 0 .. 3 of a, then rows 0 .. 3 of b.
+LogicalResult mlir::gdn::tile_to_vector::lowerStack(Lowering &lowering,
+                                                    gdn_tile::StackOp op) {
+  ImplicitLocOpBuilder &b = lowering.b;
+  VectorType type = getFragmentType(op.getResult());
+  int64_t half = type.getDimSize(0) / 2,
+          width = getPieceWidth(type.getDimSize(1));
+  Value memref = lowering.allocateFragment(type);
+  for (auto [operand, start] : {std::pair<Value, int64_t>{op.getA(), 0},
+                                std::pair<Value, int64_t>{op.getB(), half}})
+    lowering.loop(half, 1, [&, operand = operand, start = start](Value i) {
+      Value row = arith::AddIOp::create(b, i, lowering.index(start));
+      lowering.loop(type.getDimSize(1), width, [&](Value c) {
+        vector::StoreOp::create(b, lowering.piece(operand, i, c, width), memref,
+                                ValueRange{row, c});
+      });
+    });
+  lowering.setBuffer(op.getResult(), memref);
+  return success();
+}
+
 /// x[i, t] = rhs[i, t] - sum_{s < t} l[t, s] x[i, s], and 0 from `count` on.
 LogicalResult
 mlir::gdn::tile_to_vector::lowerTriSolve(Lowering &lowering,

@@ -44,16 +44,18 @@ int64_t getChunk(RecurrencePlan &plan) {
 }
 
 /// Five warps on each scheduler, 96 registers, hide more of the memory's
-/// latency than four with 113 (H200, 88 % of a copy instead of 85). With more
+/// latency than four (H200, 88 % of a copy instead of 85), and four more than
+/// three: so many the products of f16, in two parts of TF32, allow. With more
 /// to keep, fewer registers spill.
 int64_t getBlocksPerSM(RecurrencePlan &plan) {
   std::optional<int64_t> length = getConstantIntValue(plan.length);
   bool isShort = length && *length <= kTokens / 2 && !plan.offsets;
   bool isLean = !plan.checkpoints && !plan.isHigh && !plan.inputs.kNorm &&
                 !plan.inputs.qNorm;
-  bool isBF16 = plan.type.isBF16() &&
-                plan.op.getStateType().getElementType() == plan.type;
-  return isShort && isLean && isBF16 && plan.valueBlock == 16 ? 20 : 0;
+  bool isStored = plan.op.getStateType().getElementType() == plan.type;
+  if (!isShort || !isLean || !isStored || plan.valueBlock != 16)
+    return 0;
+  return plan.type.isBF16() ? 20 : 16;
 }
 
 class ChunkStepKernel : public StepKernel {
@@ -98,6 +100,12 @@ private:
   Value keyProducts(const Tokens &x, const Gates &gates);
   Value queryProducts(const Tokens &x, const Gates &gates);
   Value newValues(const Tokens &x, const Gates &gates, Value inner, Value read);
+  bool isStacked();
+  Value tokenOfColumn();
+  std::pair<Value, Value> multiply(Value state, const Tokens &x,
+                                   const Gates &gates);
+  std::pair<Value, Value> multiplyStacked(Value state, Tokens &x,
+                                          const Gates &gates);
   Value decayTo(Value last, const Gates &gates);
   Value stateBehind(Value state, const Tokens &x, const Gates &gates, Value u,
                     std::optional<int64_t> last);
@@ -189,8 +197,9 @@ ChunkStepKernel::Gates ChunkStepKernel::prepareGates(const Tokens &x) {
   gates.col = toLog2(x.gateCol);
   Value notLater = mask(arith::CmpIPredicate::sle);
   Value sums = k.sum(zeroUnless(notLater, row), {kTokens, 1});
-  Value sumsRow = k.sum(zeroUnless(mask(arith::CmpIPredicate::sge), gates.col),
-                        {1, kTokens});
+  Value notBefore = k.compare(arith::CmpIPredicate::sge, tokenOfColumn(),
+                              k.iota({kTokens, 1}));
+  Value sumsRow = k.sum(zeroUnless(notBefore, gates.col), {1, kTokens});
   // Masked in front of the exponent: no sum of later tokens is formed.
   Value exponents = zeroUnless(notLater, k.fsub(sums, sumsRow));
   gates.pairs = zeroUnless(notLater, k.exp2(exponents));
@@ -261,6 +270,66 @@ Value ChunkStepKernel::stateBehind(Value stateValue, const Tokens &x,
   return k.outer(u, x.keys, stateValue, decay, exact);
 }
 
+/// U, and O but for the scale.
+std::pair<Value, Value> ChunkStepKernel::multiply(Value stateValue,
+                                                  const Tokens &x,
+                                                  const Gates &gates) {
+  SmallVector<Value> read = k.dot(stateValue, {x.keys, x.queries});
+  Value u = newValues(x, gates, keyProducts(x, gates), read[0]);
+  Value o = times(times(read[1], x.queryNormRow), gates.grown);
+  return {u, k.fadd(o, k.dot(u, queryProducts(x, gates))[0])};
+}
+
+// Up to four tokens known in advance: rows 0 .. 3 of one operand are the keys,
+// the others the queries, and columns of its products likewise.
+bool ChunkStepKernel::isStacked() {
+  return tokens && tokens <= kTokens / 2 && !plan.inputs.kNorm &&
+         !plan.inputs.qNorm;
+}
+
+// Of the columns of products with a stacked operand, else of those with
+// tokens. [1, 8]
+Value ChunkStepKernel::tokenOfColumn() {
+  Value column = k.iota({1, kTokens});
+  if (!isStacked())
+    return column;
+  Value last = k.broadcastLike(k.integer(kTokens / 2 - 1), column);
+  return arith::AndIOp::create(k, column, last);
+}
+
+// The same from half as many products, with G = [K; Q] [K; Q]^T. The matrix E
+// takes G, which is symmetric, to the products of the queries, and beside them
+// it takes what the queries read of the state to their tokens.
+std::pair<Value, Value> ChunkStepKernel::multiplyStacked(Value stateValue,
+                                                         Tokens &x,
+                                                         const Gates &gates) {
+  Value half = k.integer(kTokens / 2), one = k.constant(1.0);
+  Value isKey =
+      k.compare(arith::CmpIPredicate::slt, k.iota({1, kTokens}), half);
+  Value row = k.iota({kTokens, 1});
+  Value queryOfRow = arith::AddIOp::create(k, row, k.broadcastLike(half, row));
+  Value isOwnQuery =
+      k.compare(arith::CmpIPredicate::eq, k.iota({1, kTokens}), queryOfRow);
+  Value both = k.stack(x.keys, x.queries);
+  Value read = times(k.dot(stateValue, both)[0], gates.grown);
+  Value products = k.dot(both, both)[0];
+  Value inner;
+  if (plan.isDelta)
+    inner = times(times(products, x.betaCol), gates.pairs);
+  Value u = newValues(x, Gates(), inner, read);
+
+  Value toQueries = zeroUnless(isOwnQuery, one);
+  Value scores = k.dot(toQueries, products)[0];
+  scores = gates.pairs ? k.fmul(scores, gates.pairs)
+                       : zeroUnless(mask(arith::CmpIPredicate::sle), scores);
+  scores = k.select(k.broadcast(isKey, {kTokens, kTokens}), scores, toQueries);
+  Value left = k.select(k.broadcast(isKey, {values, kTokens}), u, read);
+  // A query that is no number is none of the state's business.
+  auto type = cast<VectorType>(both.getType());
+  x.keys = k.stack(both, k.zero({kTokens, keys}, type.getElementType()));
+  return {u, k.dot(left, scores)[0]};
+}
+
 Value ChunkStepKernel::buildChunk(Value stateValue, Tokens x,
                                   const Sequence &sequence) {
   std::tie(x.keyNormRow, x.keyNormCol) = norms(x.keys, plan.inputs.kNorm);
@@ -273,14 +342,10 @@ Value ChunkStepKernel::buildChunk(Value stateValue, Tokens x,
   // As it is stored its products are exact and half as many.
   bool isStored =
       cast<VectorType>(stateValue.getType()).getElementType() == plan.type;
-  SmallVector<Value> read =
-      k.dot(isStored ? stateValue : inF32, {x.keys, x.queries});
-  Value u = newValues(x, gates, keyProducts(x, gates), read[0]);
-  Value scores = queryProducts(x, gates);
-
-  Value o = times(times(read[1], x.queryNormRow), gates.grown);
-  o = k.fmul(k.fadd(o, k.dot(u, scores)[0]),
-             k.constant(plan.op.getScaleValue()));
+  Value left = isStored ? stateValue : inF32;
+  auto [u, o] =
+      isStacked() ? multiplyStacked(left, x, gates) : multiply(left, x, gates);
+  o = k.fmul(o, k.constant(plan.op.getScaleValue()));
   k.store(k.convert(o, plan.outType),
           {out, {x.row, head, firstValue}, {2, 0}, {valuesLeft, x.count}});
 

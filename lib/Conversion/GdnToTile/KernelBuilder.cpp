@@ -262,6 +262,10 @@ Value KernelBuilder::outer(Value a, Value b, Value acc, Value scale,
                                    exact);
 }
 
+Value KernelBuilder::stack(Value a, Value b) {
+  return gdn_tile::StackOp::create(*this, a, b);
+}
+
 Value KernelBuilder::triSolve(Value l, Value rhs, int64_t count) {
   return gdn_tile::TriSolveOp::create(*this, l, rhs, count);
 }

@@ -114,6 +114,8 @@ public:
   SmallVector<Value> dot(Value a, ValueRange rights);
   /// scale acc + a b, in registers; without `scale` acc + a b.
   Value outer(Value a, Value b, Value acc, Value scale, bool exact);
+  /// Four rows of a, then four of b, in registers.
+  Value stack(Value a, Value b);
   Value triSolve(Value l, Value rhs, int64_t count);
   /// Both behind all loads so far.
   std::pair<Value, Value> afterLoads(Value a, Value b);

@@ -137,3 +137,22 @@ func.func @outer_stored(%x: memref<?x32xbf16>, %p: memref<?x8xf32>) attributes {
   gdn_tile.store %r, %x[%c0, %c0] dims [0, 1] : vector<16x32xbf16>, memref<?x32xbf16>
   return
 }
+
+// -----
+
+// Eight pairs of 64 columns pass from the lanes of the first four rows to the others; zeros do not.
+// CHECK-LABEL: llvm.func @stack
+// CHECK: %[[FIFTEEN:.*]] = llvm.mlir.constant(15 : i32)
+// CHECK: %[[FROM:.*]] = llvm.and %{{.*}}, %[[FIFTEEN]] : i32
+// CHECK-COUNT-8: nvvm.shfl.sync idx %{{.*}}, %{{.*}}, %[[FROM]], %{{.*}} : i32 -> i32
+// CHECK-NOT: nvvm.shfl.sync
+// CHECK: llvm.return
+func.func @stack(%x: memref<?x64xbf16>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 4, chunk = 8>} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant dense<0.0> : vector<8x64xbf16>
+  %a = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<?x64xbf16>, vector<8x64xbf16>
+  %b = gdn_tile.stack %a, %a : vector<8x64xbf16>
+  %c = gdn_tile.stack %b, %zero : vector<8x64xbf16>
+  gdn_tile.store %c, %x[%c0, %c0] dims [0, 1] : vector<8x64xbf16>, memref<?x64xbf16>
+  return
+}

@@ -182,22 +182,22 @@ func.func @decode_of_513(%q: tensor<513x1x1x128xbf16>, %s: tensor<513x1x128x128x
   return %0#0 : tensor<513x1x1x128xbf16>
 }
 
-// Of 16 bits, four times as many are few.
+// Of 16 bits, twice as many are few.
 
 // SM90-LABEL: func @decode_16bit_of_any
-// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 16, warps = 4, streaming = true, overlap = true, wide_from = 2049>
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 16, warps = 4, streaming = true, overlap = true, wide_from = 1025>
 func.func @decode_16bit_of_any(%q: tensor<?x1x1x128xbf16>, %s: tensor<?x1x128x128xbf16>) -> tensor<?x1x1x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x1x1x128xbf16>, tensor<?x1x1x128xbf16>, tensor<?x1x1x128xbf16>)
       outs(%q, %s : tensor<?x1x1x128xbf16>, tensor<?x1x128x128xbf16>) -> tensor<?x1x1x128xbf16>, tensor<?x1x128x128xbf16>
   return %0#0 : tensor<?x1x1x128xbf16>
 }
 
-// SM90-LABEL: func @decode_16bit_of_2049
+// SM90-LABEL: func @decode_16bit_of_1025
 // SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>
-func.func @decode_16bit_of_2049(%q: tensor<2049x1x1x128xbf16>, %s: tensor<2049x1x128x128xbf16>) -> tensor<2049x1x1x128xbf16> {
-  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<2049x1x1x128xbf16>, tensor<2049x1x1x128xbf16>, tensor<2049x1x1x128xbf16>)
-      outs(%q, %s : tensor<2049x1x1x128xbf16>, tensor<2049x1x128x128xbf16>) -> tensor<2049x1x1x128xbf16>, tensor<2049x1x128x128xbf16>
-  return %0#0 : tensor<2049x1x1x128xbf16>
+func.func @decode_16bit_of_1025(%q: tensor<1025x1x1x128xbf16>, %s: tensor<1025x1x128x128xbf16>) -> tensor<1025x1x1x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1025x1x1x128xbf16>, tensor<1025x1x1x128xbf16>, tensor<1025x1x1x128xbf16>)
+      outs(%q, %s : tensor<1025x1x1x128xbf16>, tensor<1025x1x128x128xbf16>) -> tensor<1025x1x1x128xbf16>, tensor<1025x1x128x128xbf16>
+  return %0#0 : tensor<1025x1x1x128xbf16>
 }
 
 // Several tokens: eight at a time, of a float32 state 32 rows, unless there are few ...

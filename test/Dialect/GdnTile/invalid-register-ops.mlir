@@ -135,3 +135,19 @@ func.func @f(%condition: i1) {
   }
   return
 }
+
+// -----
+
+func.func @f(%k: vector<16x64xbf16>) {
+  // expected-error @+1 {{expects 8 rows of f16 or bf16, but has 'vector<16x64xbf16>'}}
+  %0 = gdn_tile.stack %k, %k : vector<16x64xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%k: vector<8x64xf32>) {
+  // expected-error @+1 {{expects 8 rows of f16 or bf16, but has 'vector<8x64xf32>'}}
+  %0 = gdn_tile.stack %k, %k : vector<8x64xf32>
+  return
+}

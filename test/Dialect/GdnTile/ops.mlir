@@ -133,6 +133,8 @@ func.func @registers(%s: memref<?x64xbf16>, %k: memref<?x64xbf16>) attributes {g
   %x, %y = gdn_tile.dot %a times(%b, %b) : vector<16x64xbf16>, vector<8x64xbf16>, vector<8x64xbf16> -> vector<16x8xf32>, vector<16x8xf32>
   // CHECK: gdn_tile.dot %{{.*}} times(%{{.*}}) : vector<8x64xbf16>, vector<8x64xbf16> -> vector<8x8xf32>
   %l = gdn_tile.dot %b times(%b) : vector<8x64xbf16>, vector<8x64xbf16> -> vector<8x8xf32>
+  // CHECK: gdn_tile.stack %{{.*}}, %{{.*}} : vector<8x64xbf16>
+  %both = gdn_tile.stack %b, %b : vector<8x64xbf16>
   // CHECK: gdn_tile.tri_solve %{{.*}}, %{{.*}} {count = 4 : i64} : vector<8x8xf32>, vector<16x8xf32>
   %u = gdn_tile.tri_solve %l, %x {count = 4 : i64} : vector<8x8xf32>, vector<16x8xf32>
   // CHECK: gdn_tile.outer %{{.*}}, %{{.*}} acc(%{{.*}}) scale(%{{.*}} : vector<1x1xf32>) : vector<16x8xf32>, vector<8x64xbf16>, vector<16x64xbf16>

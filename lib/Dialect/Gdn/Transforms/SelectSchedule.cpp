@@ -28,9 +28,9 @@ constexpr int64_t kMaxStepTokens = 8;
 // are few states.
 constexpr int64_t kStepRows = 8, kFewStepRows = 16;
 // Sequences times value heads that are few: about the L2 cache for float32
-// states, four times that for those of 16 bits, and one or two sequences where
+// states, twice that for those of 16 bits, and one or two sequences where
 // tokens go in eights.
-constexpr int64_t kFewStates = 512, kFewHalfStates = 2048, kFewEights = 64;
+constexpr int64_t kFewStates = 512, kFewHalfStates = 1024, kFewEights = 64;
 constexpr int64_t kMaxSegments = 32;
 // Chunks below which a segment does not repay its transition matrix; with three
 // segments, which gain least.

@@ -87,6 +87,14 @@ LogicalResult OuterOp::verify() {
   return success();
 }
 
+LogicalResult StackOp::verify() {
+  auto type = cast<VectorType>(getResult().getType());
+  if (type.getDimSize(0) == kTokens && is16Bit(type.getElementType()) &&
+      type.getDimSize(1) % 2 == 0)
+    return success();
+  return emitOpError("expects 8 rows of f16 or bf16, but has ") << type;
+}
+
 LogicalResult TriSolveOp::verify() {
   auto l = cast<VectorType>(getL().getType());
   auto rhs = cast<VectorType>(getRhs().getType());

@@ -75,6 +75,25 @@ def GdnTile_OuterOp : GdnTile_Op<"outer", [Pure,
   let hasVerifier = 1;
 }
 
+def GdnTile_StackOp : GdnTile_Op<"stack", [Pure,
+    AllTypesMatch<["a", "b", "result"]>]> {
+  let summary = "four rows of one fragment in front of four of another";
+  let description = [{
+    Rows 0 to 3 of the result are those of `a`, rows 4 to 7 are rows 0 to 3 of `b`. Of
+    `vector<8xKxT>` with T f16 or bf16: one right operand of `gdn_tile.dot` instead of
+    two that are half empty. Only in kernels of one warp in the `rows` layout with 4
+    lanes: a lane passes registers to the one 16 further on.
+
+    ```mlir
+    %kq = gdn_tile.stack %k, %q : vector<8x128xbf16>
+    ```
+  }];
+  let arguments = (ins GdnTile_Fragment:$a, GdnTile_Fragment:$b);
+  let results = (outs GdnTile_Fragment:$result);
+  let assemblyFormat = "$a `,` $b attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
 def GdnTile_TriSolveOp : GdnTile_Op<"tri_solve", [Pure,
     AllTypesMatch<["rhs", "result"]>]> {
   let summary = "solve with a unit lower triangular matrix from the right";
