@@ -71,21 +71,24 @@ def test_barriers_of_threads_stay():
 
 
 def test_what_is_left_out():
-    """One barrier of the block, or one wait for a stage, and nothing else."""
-    ptx = """
+    """One barrier of the block, or one wait for a stage, of one kernel and nothing else."""
+    body = """
+.visible .entry forward_NAME(
  bar.sync  0;
  { .reg .pred done; AGAIN: mbarrier.try_wait.parity.shared::cta.b64 done, [%r1], %r2; @done bra.uni DONE; DONE: }
  ld.shared.b32  %r3, [%r4];
  bar.sync  2, 96;
 """
-    lines = ptx.strip().splitlines()
-    for kind, places in (("barrier", (0, 3)), ("wait", (1,))):
-        for number, place in enumerate(places):
-            left = load().leave_out(ptx, kind, number).splitlines()
-            kept = [line.strip() for line in left if line.strip()]
-            assert kept == [line.strip() for i, line in enumerate(lines) if i != place]
-    with pytest.raises(ValueError, match="there is no wait number 1; there are 1"):
-        load().leave_out(ptx, "wait", 1)
+    ptx = body.replace("NAME", "scan") + body.replace("NAME", "scan_wide")
+    lines = [line.strip() for line in ptx.splitlines() if line.strip()]
+    for kernel, first in (("scan", 0), ("scan_wide", 5)):
+        for kind, places in (("barrier", (1, 4)), ("wait", (2,))):
+            for number, place in enumerate(places):
+                left = load().leave_out(ptx, kernel, kind, number).splitlines()
+                kept = [line.strip() for line in left if line.strip()]
+                assert kept == [line for i, line in enumerate(lines) if i != first + place]
+    with pytest.raises(ValueError, match="scan has no wait number 1; it has 1"):
+        load().leave_out(ptx, "scan", "wait", 1)
 
 
 def test_a_hang_is_a_failure():

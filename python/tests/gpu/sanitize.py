@@ -288,11 +288,14 @@ LEFT_OUT = {
 }
 
 
-def leave_out(ptx, kind, number):
-    """The kernels without one barrier of the block, or wait for a stage of a ring: what racecheck must report."""
-    found = list(LEFT_OUT[kind].finditer(ptx))
+def leave_out(ptx, kernel, kind, number):
+    """The kernels, of which one lacks a barrier of the block or a wait for a stage: what racecheck must report."""
+    start = re.search(rf"^\.visible \.entry \w*{kernel}\(", ptx, re.MULTILINE).start()
+    later = re.compile(r"^\.visible \.entry ", re.MULTILINE).search(ptx, start + 1)
+    end = later.start() if later else len(ptx)
+    found = list(LEFT_OUT[kind].finditer(ptx, start, end))
     if not 0 <= number < len(found):
-        raise ValueError(f"there is no {kind} number {number}; there are {len(found)}")
+        raise ValueError(f"{kernel} has no {kind} number {number}; it has {len(found)}")
     return ptx[: found[number].start()] + ptx[found[number].end() :]
 
 
@@ -301,7 +304,9 @@ def main():
     parser.add_argument("names", nargs="*", help="runs to make; all by default")
     parser.add_argument("--compile-only", metavar="DIR", help="save the kernels there and run nothing")
     parser.add_argument("--each-lane-arrives", action="store_true", help="for racecheck, see above")
-    parser.add_argument("--leave-out", nargs=2, metavar=("KIND", "N"), help=f"break kernels: {', '.join(LEFT_OUT)}")
+    parser.add_argument(
+        "--leave-out", nargs=3, metavar=("KERNEL", "KIND", "N"), help=f"break a kernel: no {' or '.join(LEFT_OUT)} N"
+    )
     options = parser.parse_args()
     cases = runs()
     unknown = [name for name in options.names if name not in cases]
@@ -320,8 +325,8 @@ def main():
             if options.each_lane_arrives:
                 compiled = compiler.Compiled(compiled.manifest, let_each_lane_arrive(compiled.ptx))
             if options.leave_out:
-                kind, number = options.leave_out
-                compiled = compiler.Compiled(compiled.manifest, leave_out(compiled.ptx, kind, int(number)))
+                kernel, kind, number = options.leave_out
+                compiled = compiler.Compiled(compiled.manifest, leave_out(compiled.ptx, kernel, kind, int(number)))
             errors = run(cases[name], gdn.Kernel(compiled))
             shown = ", ".join(f"{result} {error:.1e}" for result, error in errors.items())
             print(f"{name}: {shown}, {time.time() - start:.1f} s", flush=True)

@@ -12,6 +12,7 @@ import re
 import pytest
 
 import gdn
+import gpu_support
 from gdn import build
 from gdn.compile import CompileError
 from gpu_support import (
@@ -306,6 +307,8 @@ def load_or_refusal(p, *more):
     try:
         return load(p.text(), *more)
     except CompileError as error:
+        if gpu_support.forced:
+            raise
         message = str(error)
         assert "error:" in message, message
         assert re.search(rf"\b({p.K}|{p.V})\b", message), f"the refusal names neither K {p.K} nor V {p.V}: {message}"
@@ -370,7 +373,7 @@ def test_d15_layouts_are_transposes(state_dtype, sizes):
     x["state"] = x["state"].transpose(2, 3).contiguous()
     o2, s2 = run(k_first, x)
     s2 = s2.transpose(2, 3)
-    if T > 8:
+    if T > 8 and "phases = step" not in p.text():
         assert same_bits(o1, o2)
         assert same_bits(s1, s2)
     else:

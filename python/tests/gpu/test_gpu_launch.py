@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import gdn
-from gdn import DeviceArray
+from gdn import DeviceArray, build
 from gdn.compile import Compiled
 from gpu_support import DEVICE, Problem, check, expected, inputs, load, run, same_bits, torch
 
@@ -215,3 +215,78 @@ def test_too_much_shared_memory_is_named():
     ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry wide() { ret; }\n"
     with pytest.raises(gdn.CudaError, match="kernel wide needs 1048576 bytes of shared memory: cuFuncSetAttribute"):
         gdn.Kernel(Compiled(dict(manifest, launches=[launch]), ptx))()
+
+
+# --- launches that may start while the one in front ends --------------------------
+
+
+def steps():
+    """A decode kernel of few states, whose launches overlap, and inputs for 40 tokens."""
+    p = Problem("gated_delta", B=2, T=1, Hqk=16, Hv=32, K=128, V=128)
+    text = build.recurrence(None, 1, 16, 32, 128, 128, gate="head", beta=True)
+    (kernel,) = load(text)
+    tokens = [inputs(p, seed) for seed in range(40)]
+    return kernel, tokens, tokens[0]["state"].clone()
+
+
+def walk(kernel, tokens, state, between):
+    outs = []
+    for x in tokens:
+        # What stands in front writes what the step reads, what comes behind reads what it writes.
+        state.mul_(0.999)
+        o = torch.full_like(x["v"], float("nan"))
+        kernel(**dict(x, state=state), o=o)
+        kernel(**dict(x, state=state), o=o)
+        between()
+        outs.append(o.float() * 2)
+    return torch.stack(outs)
+
+
+def test_overlapping_launches_wait_for_one_another():
+    kernel, tokens, start = steps()
+    assert any(launch.overlaps for launch in kernel._plan.launches) == (torch.cuda.get_device_capability() >= (9, 0))
+    want_state = start.clone()
+    want = walk(kernel, tokens, want_state, torch.cuda.synchronize)
+    assert torch.isfinite(want).all()
+    for _ in range(5):
+        state = start.clone()
+        got = walk(kernel, tokens, state, lambda: None)
+        assert same_bits(got, want) and same_bits(state, want_state)
+    state = start.clone()
+    stream, side = torch.cuda.Stream(), torch.cuda.Stream()
+    graph = torch.cuda.CUDAGraph()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph, stream=stream):
+        # A copy and another branch of the graph in front of the first step, and a join behind the last.
+        state.copy_(start)
+        side.wait_stream(stream)
+        with torch.cuda.stream(side):
+            other = start * 2
+        stream.wait_stream(side)
+        got = walk(kernel, tokens, state, lambda: None)
+        total = other.sum() + state.sum()
+    for _ in range(3):
+        graph.replay()
+        torch.cuda.synchronize()
+        assert same_bits(got, want) and same_bits(state, want_state)
+        assert same_bits(total, (start * 2).sum() + want_state.sum())
+
+
+def test_overlapping_launches_that_are_prepared():
+    """The launcher of the functions, which keeps its parameter blocks."""
+    kernel, tokens, start = steps()
+    from gdn import fast
+
+    arguments = dict(tokens[0], o=tokens[0]["v"])
+    launcher = fast.Launcher(kernel, 0, [tuple(arguments[name].shape) for name in kernel._plan.names])
+
+    def prepared(o, state, **x):
+        tensors = [dict(x, o=o, state=state)[name] for name in kernel._plan.names]
+        launcher([tensor.data_ptr() for tensor in tensors])
+
+    states = start.clone(), start.clone()
+    want = walk(kernel, tokens, states[0], torch.cuda.synchronize)
+    for _ in range(5):
+        states[1].copy_(start)
+        assert same_bits(walk(prepared, tokens, states[1], lambda: None), want)
+        assert same_bits(*states)
