@@ -113,6 +113,7 @@ def call_rows(with_fla):
             for side, calls in sides.items():
                 row[side] = {"host": host_time(calls[name]), "graph": graph_time(calls[name])}
             rows.append(row)
+            print(row, file=sys.stderr, flush=True)
     return rows
 
 
@@ -176,7 +177,7 @@ def main():
     if options.first:
         print(json.dumps(first_calls()))
         return 0
-    facts, first, calls = report.machine(), first_rows(), call_rows(not options.no_fla)
+    facts, calls, first = report.machine(), call_rows(not options.no_fla), first_rows()
     text = table(facts, calls, first)
     print(text)
     report.save(options.output, "calls", facts, {"calls": calls, "first": first}, text)
