@@ -129,6 +129,13 @@ private:
     return result;
   }
 
+  static void addTo(Emitter &e, MutableArrayRef<Accumulator> sums,
+                    ArrayRef<Accumulator> others) {
+    for (auto [sum, other] : llvm::zip_equal(sums, others))
+      for (auto [a, b] : llvm::zip_equal(sum, other))
+        a = e.fadd(a, b);
+  }
+
   static SmallVector<Accumulator>
   multiplyHalves(Emitter &e, NVVM::MMATypes type, const Registers &a,
                  ArrayRef<Registers> rights, int64_t row) {
@@ -149,8 +156,12 @@ private:
                                                  const Registers &a,
                                                  ArrayRef<Registers> rights,
                                                  int64_t row) {
-    // Low parts and high parts apart: a product takes some 20 cycles.
-    SmallVector<Accumulator> lows(rights.size(), zero(e)), highs = lows;
+    // Sums that do not wait for one another, a product takes some 20 cycles: of
+    // low and of high parts, and of two columns in turn where these are few.
+    int64_t turns = rights.size() == 1 ? 2 : 1;
+    SmallVector<SmallVector<Accumulator>> lows(
+        turns, SmallVector<Accumulator>(rights.size(), zero(e)));
+    SmallVector<SmallVector<Accumulator>> highs = lows;
     for (int64_t col = 0; col < a.getNumCols(); col += 2) {
       SmallVector<Value> high, low;
       for (int64_t c : {col, col + 1})
@@ -160,7 +171,8 @@ private:
           low.push_back(parts.low);
         }
       for (auto [operand, b, lowSum, highSum] :
-           llvm::zip_equal(op.getB(), rights, lows, highs)) {
+           llvm::zip_equal(op.getB(), rights, lows[col / 2 % turns],
+                           highs[col / 2 % turns])) {
         if (is16Bit(cast<VectorType>(operand.getType()))) {
           SmallVector<Value> right = {b.asTf32(0, col), b.asTf32(0, col + 1)};
           emitMma(e, 8, NVVM::MMATypes::tf32, low, right, lowSum);
@@ -177,10 +189,12 @@ private:
                 highSum);
       }
     }
-    for (auto [lowSum, highSum] : llvm::zip_equal(lows, highs))
-      for (auto [sum, other] : llvm::zip_equal(lowSum, highSum))
-        sum = e.fadd(sum, other);
-    return lows;
+    for (auto [i, sums] : llvm::enumerate(lows)) {
+      addTo(e, sums, highs[i]);
+      if (i > 0)
+        addTo(e, lows[0], sums);
+    }
+    return lows[0];
   }
 };
 

@@ -282,9 +282,11 @@ std::pair<Value, Value> ChunkStepKernel::multiply(Value stateValue,
 
 // Up to four tokens known in advance: rows 0 .. 3 of one operand are the keys,
 // the others the queries, and columns of its products likewise.
+// With states of bfloat16, whose products are few, it does not pay.
 bool ChunkStepKernel::isStacked() {
+  bool isStored = plan.op.getStateType().getElementType() == plan.type;
   return tokens && tokens <= kTokens / 2 && !plan.inputs.kNorm &&
-         !plan.inputs.qNorm;
+         !plan.inputs.qNorm && !(isStored && plan.type.isBF16());
 }
 
 // Of the columns of products with a stacked operand, else of those with

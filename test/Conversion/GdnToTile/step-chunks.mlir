@@ -11,6 +11,31 @@
 // CHECK: gdn_tile.load %{{.*}} dims [2, 0] valid({{.*}}, %c3) : memref<6x2x16xbf16>, vector<16x8xbf16>
 // CHECK: %[[S:.*]] = gdn_tile.load {{.*}} {streaming} : memref<2x2x16x32xbf16>, vector<16x32xbf16>
 // CHECK: %[[KQ:.*]]:2 = gdn_tile.after_loads %[[K]], %[[Q]] :
+// CHECK: %[[READ:.*]]:2 = gdn_tile.dot %[[S]] times(%[[KQ]]#0, %[[KQ]]#1) :
+// CHECK: gdn_tile.dot %[[KQ]]#0 times(%[[KQ]]#0)
+// CHECK: %[[U:.*]] = gdn_tile.tri_solve %{{.*}}, %{{.*}} {count = 3 : i64}
+// CHECK: %[[P:.*]] = gdn_tile.dot %[[KQ]]#1 times(%[[KQ]]#0)
+// CHECK: gdn_tile.dot %[[U]] times(
+// CHECK: gdn_tile.store {{.*}} dims [2, 0] valid({{.*}}, %c3) : vector<16x8xbf16>, memref<6x2x16xbf16>
+// CHECK: %[[DECAY:.*]] = math.exp2 %{{.*}} : vector<1x1xf32>
+// CHECK: %[[NEXT:.*]] = gdn_tile.outer %{{.*}}, %[[KQ]]#0 acc(%[[S]]) scale(%[[DECAY]] : vector<1x1xf32>) : vector<16x8xf32>, vector<8x32xbf16>, vector<16x32xbf16>
+// CHECK: gdn_tile.store %[[NEXT]], {{.*}} {streaming}
+// CHECK-LABEL: func @eight(
+func.func @eight(%q: memref<2x3x1x32xbf16>, %v: memref<2x3x2x16xbf16>, %g: memref<2x3x2xf32>, %o: memref<2x3x2x16xbf16>, %s: memref<2x2x16x32xbf16>) {
+  gdn.recurrence ins(%q, %q, %v : memref<2x3x1x32xbf16>, memref<2x3x1x32xbf16>, memref<2x3x2x16xbf16>)
+      gate(%g : memref<2x3x2xf32>) beta(%g : memref<2x3x2xf32>) outs(%o, %s : memref<2x3x2x16xbf16>, memref<2x2x16x32xbf16>)
+      {schedule = #gdn.schedule<phases = step, chunk = 8, value_block = 16, streaming = true>}
+  return
+}
+
+// -----
+
+// Of float32 states, which are split in two for their products, up to four tokens have keys and queries in one operand.
+
+// CHECK-LABEL: func @stacked_step
+// CHECK-SAME: #gdn_tile.kernel<warps = 1, layout = rows, lanes = 4>
+// CHECK: %[[S:.*]] = gdn_tile.load {{.*}} : memref<2x2x16x32xf32>, vector<16x32xf32>
+// CHECK: %[[KQ:.*]]:2 = gdn_tile.after_loads
 // Keys and queries in one operand: its product with itself has both, and what the queries read goes to their tokens
 // with the product that adds the new values.
 // CHECK: %[[TOKEN:.*]] = arith.andi %{{.*}}, %{{.*}} : vector<1x8xi32>
@@ -28,36 +53,24 @@
 // CHECK: %[[K0:.*]] = gdn_tile.stack %[[BOTH]], %{{.*}} :
 // CHECK: gdn_tile.dot %[[LEFT]] times(%[[RIGHT]])
 // CHECK: gdn_tile.store {{.*}} dims [2, 0] valid({{.*}}, %c3) : vector<16x8xbf16>, memref<6x2x16xbf16>
-// CHECK: %[[DECAY:.*]] = math.exp2 %{{.*}} : vector<1x1xf32>
-// CHECK: %[[NEXT:.*]] = gdn_tile.outer %{{.*}}, %[[K0]] acc(%[[S]]) scale(%[[DECAY]] : vector<1x1xf32>) : vector<16x8xf32>, vector<8x32xbf16>, vector<16x32xbf16>
-// CHECK: gdn_tile.store %[[NEXT]], {{.*}} {streaming}
-// CHECK-LABEL: func @eight(
-func.func @eight(%q: memref<2x3x1x32xbf16>, %v: memref<2x3x2x16xbf16>, %g: memref<2x3x2xf32>, %o: memref<2x3x2x16xbf16>, %s: memref<2x2x16x32xbf16>) {
+// CHECK: gdn_tile.outer %{{.*}}, %[[K0]] acc(%[[S]])
+// CHECK-LABEL: func @stacked(
+func.func @stacked(%q: memref<2x3x1x32xbf16>, %v: memref<2x3x2x16xbf16>, %g: memref<2x3x2xf32>, %o: memref<2x3x2x16xbf16>, %s: memref<2x2x16x32xf32>) {
   gdn.recurrence ins(%q, %q, %v : memref<2x3x1x32xbf16>, memref<2x3x1x32xbf16>, memref<2x3x2x16xbf16>)
-      gate(%g : memref<2x3x2xf32>) beta(%g : memref<2x3x2xf32>) outs(%o, %s : memref<2x3x2x16xbf16>, memref<2x2x16x32xbf16>)
-      {schedule = #gdn.schedule<phases = step, chunk = 8, value_block = 16, streaming = true>}
+      gate(%g : memref<2x3x2xf32>) beta(%g : memref<2x3x2xf32>) outs(%o, %s : memref<2x3x2x16xbf16>, memref<2x2x16x32xf32>)
+      {schedule = #gdn.schedule<phases = step, chunk = 8, value_block = 16>}
   return
 }
 
 // -----
 
-// From five tokens on keys and queries are operands of their own.
-
 // CHECK-LABEL: func @five_step
-// CHECK-SAME: #gdn_tile.kernel<warps = 1, layout = rows, lanes = 4, chunk = 8>
-// CHECK: %[[KQ:.*]]:2 = gdn_tile.after_loads
-// CHECK: %[[READ:.*]]:2 = gdn_tile.dot %{{.*}} times(%[[KQ]]#0, %[[KQ]]#1) :
-// CHECK: gdn_tile.dot %[[KQ]]#0 times(%[[KQ]]#0)
-// CHECK: %[[U:.*]] = gdn_tile.tri_solve %{{.*}}, %{{.*}} {count = 5 : i64}
-// CHECK: %[[P:.*]] = gdn_tile.dot %[[KQ]]#1 times(%[[KQ]]#0)
-// CHECK: gdn_tile.dot %[[U]] times(
-// CHECK: gdn_tile.store {{.*}} dims [2, 0] valid({{.*}}, %c5) : vector<16x8xbf16>, memref<10x2x16xbf16>
-// CHECK: gdn_tile.outer %{{.*}}, %[[KQ]]#0 acc(
+// CHECK-NOT: gdn_tile.stack
 // CHECK-LABEL: func @five(
-func.func @five(%q: memref<2x5x1x32xbf16>, %v: memref<2x5x2x16xbf16>, %g: memref<2x5x2xf32>, %o: memref<2x5x2x16xbf16>, %s: memref<2x2x16x32xbf16>) {
+func.func @five(%q: memref<2x5x1x32xbf16>, %v: memref<2x5x2x16xbf16>, %s: memref<2x2x16x32xf32>) {
   gdn.recurrence ins(%q, %q, %v : memref<2x5x1x32xbf16>, memref<2x5x1x32xbf16>, memref<2x5x2x16xbf16>)
-      gate(%g : memref<2x5x2xf32>) beta(%g : memref<2x5x2xf32>) outs(%o, %s : memref<2x5x2x16xbf16>, memref<2x2x16x32xbf16>)
-      {schedule = #gdn.schedule<phases = step, chunk = 8, value_block = 16, streaming = true>}
+      outs(%v, %s : memref<2x5x2x16xbf16>, memref<2x2x16x32xf32>)
+      {schedule = #gdn.schedule<phases = step, chunk = 8, value_block = 16>}
   return
 }
 

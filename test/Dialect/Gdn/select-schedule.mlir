@@ -152,37 +152,37 @@ func.func @few_values(%q: tensor<1x?x1x32xbf16>, %s: tensor<1x1x32x32xf32>) -> t
   return %0#0 : tensor<1x?x1x32xbf16>
 }
 
-// A number that is not known: both, from 513 float32 states on blocks of one warp.
+// A number that is not known: both, from 129 float32 states on blocks of one warp.
 
 // SM90-LABEL: func @decode_of_any
-// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 16, warps = 8, streaming = true, overlap = true, wide_from = 513>
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 16, warps = 8, streaming = true, overlap = true, wide_from = 129>
 func.func @decode_of_any(%q: tensor<?x1x1x128xbf16>, %s: tensor<?x1x128x128xf32>) -> tensor<?x1x1x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x1x1x128xbf16>, tensor<?x1x1x128xbf16>, tensor<?x1x1x128xbf16>)
       outs(%q, %s : tensor<?x1x1x128xbf16>, tensor<?x1x128x128xf32>) -> tensor<?x1x1x128xbf16>, tensor<?x1x128x128xf32>
   return %0#0 : tensor<?x1x1x128xbf16>
 }
 
-// 512 states are few, 513 are not.
+// 128 states are few, 129 are not.
 
-// SM90-LABEL: func @decode_of_512
+// SM90-LABEL: func @decode_of_128
 // SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 16, warps = 8, streaming = true, overlap = true>
-func.func @decode_of_512(%q: tensor<512x1x1x128xbf16>, %s: tensor<512x1x128x128xf32>) -> tensor<512x1x1x128xbf16> {
-  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<512x1x1x128xbf16>, tensor<512x1x1x128xbf16>, tensor<512x1x1x128xbf16>)
-      outs(%q, %s : tensor<512x1x1x128xbf16>, tensor<512x1x128x128xf32>) -> tensor<512x1x1x128xbf16>, tensor<512x1x128x128xf32>
-  return %0#0 : tensor<512x1x1x128xbf16>
+func.func @decode_of_128(%q: tensor<128x1x1x128xbf16>, %s: tensor<128x1x128x128xf32>) -> tensor<128x1x1x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<128x1x1x128xbf16>, tensor<128x1x1x128xbf16>, tensor<128x1x1x128xbf16>)
+      outs(%q, %s : tensor<128x1x1x128xbf16>, tensor<128x1x128x128xf32>) -> tensor<128x1x1x128xbf16>, tensor<128x1x128x128xf32>
+  return %0#0 : tensor<128x1x1x128xbf16>
 }
 
-// SM90-LABEL: func @decode_of_513
+// SM90-LABEL: func @decode_of_129
 // SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8, overlap = true>
-// SM89-LABEL: func @decode_of_513
+// SM89-LABEL: func @decode_of_129
 // SM89: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 8>
-func.func @decode_of_513(%q: tensor<513x1x1x128xbf16>, %s: tensor<513x1x128x128xf32>) -> tensor<513x1x1x128xbf16> {
-  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<513x1x1x128xbf16>, tensor<513x1x1x128xbf16>, tensor<513x1x1x128xbf16>)
-      outs(%q, %s : tensor<513x1x1x128xbf16>, tensor<513x1x128x128xf32>) -> tensor<513x1x1x128xbf16>, tensor<513x1x128x128xf32>
-  return %0#0 : tensor<513x1x1x128xbf16>
+func.func @decode_of_129(%q: tensor<129x1x1x128xbf16>, %s: tensor<129x1x128x128xf32>) -> tensor<129x1x1x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<129x1x1x128xbf16>, tensor<129x1x1x128xbf16>, tensor<129x1x1x128xbf16>)
+      outs(%q, %s : tensor<129x1x1x128xbf16>, tensor<129x1x128x128xf32>) -> tensor<129x1x1x128xbf16>, tensor<129x1x128x128xf32>
+  return %0#0 : tensor<129x1x1x128xbf16>
 }
 
-// Of 16 bits, twice as many are few.
+// Of 16 bits, eight times as many are few.
 
 // SM90-LABEL: func @decode_16bit_of_any
 // SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 16, warps = 4, streaming = true, overlap = true, wide_from = 1025>
@@ -249,7 +249,7 @@ func.func @verify_one(%q: tensor<1x4x1x128xbf16>, %s: tensor<1x1x128x128xf32>) -
 // ... and token by token where products do not say it: a gate per channel.
 
 // SM90-LABEL: func @verify_channels
-// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 16, warps = 8, streaming = true, overlap = true, wide_from = 513>
+// SM90: schedule = #gdn.schedule<phases = step, chunk = 16, value_block = 16, warps = 8, streaming = true, overlap = true, wide_from = 129>
 func.func @verify_channels(%q: tensor<?x4x1x128xbf16>, %g: tensor<?x4x1x128xf32>, %s: tensor<?x1x128x128xf32>) -> tensor<?x4x1x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x4x1x128xbf16>, tensor<?x4x1x128xbf16>, tensor<?x4x1x128xbf16>)
       gate(%g : tensor<?x4x1x128xf32>) outs(%q, %s : tensor<?x4x1x128xbf16>, tensor<?x1x128x128xf32>) -> tensor<?x4x1x128xbf16>, tensor<?x1x128x128xf32>

@@ -8,7 +8,7 @@
 // front and waits for it before it loads anything, and that for many. One of them has no blocks.
 
 // CHECK: "launches": [{"block": 256, "grid": ["mul", ["sub", ["dim", 5, 0], {{.*}}], 8], "kernel": "decode_step", "overlaps": true, "parameters":
-// CHECK-SAME: {"block": 32, "grid": ["mul", ["mul", ["dim", 5, 0], ["min", ["floordiv", ["dim", 5, 0], 513], 1]], 16], "kernel": "decode_step_wide", "overlaps": true, "parameters":
+// CHECK-SAME: {"block": 32, "grid": ["mul", ["mul", ["dim", 5, 0], ["min", ["floordiv", ["dim", 5, 0], 129], 1]], 16], "kernel": "decode_step_wide", "overlaps": true, "parameters":
 // PTX-LABEL: .entry decode_step(
 // PTX-NOT: ld.global
 // PTX: griddepcontrol.launch_dependents;

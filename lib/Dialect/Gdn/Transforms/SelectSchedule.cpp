@@ -27,10 +27,9 @@ constexpr int64_t kMaxStepTokens = 8;
 // Rows of the state that one decode block keeps in registers, and where there
 // are few states.
 constexpr int64_t kStepRows = 8, kFewStepRows = 16;
-// Sequences times value heads that are few: about the L2 cache for float32
-// states, twice that for those of 16 bits, and one or two sequences where
-// tokens go in eights.
-constexpr int64_t kFewStates = 512, kFewHalfStates = 1024, kFewEights = 64;
+// Sequences times value heads that are few, by states of float32 and of 16
+// bits, and one or two sequences where tokens go in eights.
+constexpr int64_t kFewStates = 128, kFewHalfStates = 1024, kFewEights = 64;
 constexpr int64_t kMaxSegments = 32;
 // Chunks below which a segment does not repay its transition matrix; with three
 // segments, which gain least.
