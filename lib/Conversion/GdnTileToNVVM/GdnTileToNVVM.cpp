@@ -186,7 +186,10 @@ LogicalResult ConvertGdnTileToNVVMPass::convertKernel(Part &part,
   target.addLegalDialect<LLVM::LLVMDialect, NVVM::NVVMDialect>();
   scf::populateSCFStructuralTypeConversionsAndLegality(kernel.converter,
                                                        patterns, target);
-  return applyFullConversion(part.func, target, std::move(patterns));
+  if (failed(applyFullConversion(part.func, target, std::move(patterns))))
+    return failure();
+  kernel.useHiddenThreadIds();
+  return success();
 }
 
 LogicalResult ConvertGdnTileToNVVMPass::convertLaunch(

@@ -127,14 +127,55 @@ void KernelLowering::recordRoles(RolesOp roles) {
   int64_t barrier = 0;
   for (auto role : roles.getBody().front().getOps<RoleOp>()) {
     // Barrier 0 is that of the whole block.
-    RoleWarps warps{roles.getFirstWarp(role),
-                    static_cast<int64_t>(role.getWarps()), ++barrier};
+    int64_t teams = role.getTeams();
+    RoleWarps warps{roles.getFirstWarp(role), role.getWarpsOfTeam(), teams,
+                    barrier + 1};
+    barrier += teams;
     role.walk([&](Operation *op) {
       roleWarps[op] = warps;
       // The warps of a gdn_tile.each_warp hold theirs by lane.
       if (!isInWarp(op) && llvm::any_of(op->getResultTypes(), isFragment))
-        endWarp = std::max(endWarp, warps.first + warps.count);
+        endWarp = std::max(endWarp, warps.first + warps.count * teams);
     });
+  }
+}
+
+// A role of few registers has none for what LLVM would hoist out of its loop:
+// whatever follows from the thread's number. Here it gets to know that number
+// in each iteration, and anew for each region of single warps.
+void KernelLowering::hideThreadIds() {
+  func.walk([&](RoleOp role) {
+    bool holdsFragments = false;
+    role.walk([&](Operation *op) {
+      holdsFragments |= llvm::any_of(op->getResultTypes(), isFragment);
+    });
+    if (!holdsFragments || !role.isScarce())
+      return;
+    for (auto loop : role.getBody().front().getOps<scf::ForOp>()) {
+      Block &body = *loop.getBody();
+      SmallVector<Operation *> places{&body.front()};
+      for (EachWarpOp op : body.getOps<EachWarpOp>())
+        places.push_back(op);
+      for (Operation *place : places) {
+        OpBuilder builder(place);
+        Value id = Emitter(builder, place->getLoc()).opaqueThreadId();
+        hiddenThreadIds.push_back(id.getDefiningOp());
+      }
+    }
+  });
+}
+
+void KernelLowering::useHiddenThreadIds() {
+  DenseSet<Operation *> hidden(hiddenThreadIds.begin(), hiddenThreadIds.end());
+  for (Operation *id : hiddenThreadIds) {
+    SmallVector<NVVM::ThreadIdXOp> reads;
+    for (Operation *op = id->getNextNode(); op && !hidden.contains(op);
+         op = op->getNextNode())
+      op->walk([&](NVVM::ThreadIdXOp read) { reads.push_back(read); });
+    for (NVVM::ThreadIdXOp read : reads) {
+      read.replaceAllUsesWith(id->getResult(0));
+      read.erase();
+    }
   }
 }
 
@@ -148,12 +189,32 @@ ThreadSet KernelLowering::getThreads(Emitter &e, Operation *op) const {
   auto role = roleWarps.find(op);
   if (role == roleWarps.end())
     return {thread, getBlockThreads()};
-  return {e.addC(thread, -32 * role->second.first), 32 * role->second.count};
+  const RoleWarps &warps = role->second;
+  thread = e.addC(thread, -32 * warps.first);
+  if (warps.teams > 1)
+    thread = e.andC(thread, 32 * warps.count - 1);
+  return {thread, 32 * warps.count};
+}
+
+Value KernelLowering::getWarpInRole(Emitter &e, Operation *op) const {
+  auto role = roleWarps.find(op);
+  return e.addC(e.warpId(), role == roleWarps.end() ? 0 : -role->second.first);
 }
 
 Value KernelLowering::getWarpId(Emitter &e, Operation *op) const {
+  Value warp = getWarpInRole(e, op);
+  return getNumTeams(op) == 1 ? warp : e.andC(warp, getNumWarps(op) - 1);
+}
+
+Value KernelLowering::getTeam(Emitter &e, Operation *op) const {
+  if (getNumTeams(op) == 1)
+    return e.c32(0);
+  return e.shrC(getWarpInRole(e, op), llvm::Log2_64(getNumWarps(op)));
+}
+
+int64_t KernelLowering::getNumTeams(Operation *op) const {
   auto role = roleWarps.find(op);
-  return e.addC(e.warpId(), role == roleWarps.end() ? 0 : -role->second.first);
+  return role == roleWarps.end() ? 1 : role->second.teams;
 }
 
 int64_t KernelLowering::getNumWarps(Operation *op) const {
@@ -169,9 +230,12 @@ void KernelLowering::emitBarrier(Emitter &e, Operation *op) const {
   auto role = roleWarps.find(op);
   if (role == roleWarps.end())
     return e.barrier();
-  NVVM::BarrierOp::create(
-      e.builder, e.loc, TypeRange(), e.c32(role->second.barrier),
-      e.c32(32 * role->second.count), NVVM::BarrierReductionAttr(), Value());
+  Value barrier = e.c32(role->second.barrier);
+  if (role->second.teams > 1)
+    barrier = e.add(barrier, getTeam(e, op));
+  NVVM::BarrierOp::create(e.builder, e.loc, TypeRange(), barrier,
+                          e.c32(32 * role->second.count),
+                          NVVM::BarrierReductionAttr(), Value());
 }
 
 // The tile's allocation, behind a stage.
@@ -261,5 +325,8 @@ LogicalResult KernelLowering::analyze() {
   });
   findProxyFences();
   func.walk([&](RolesOp roles) { recordRoles(roles); });
-  return failure(walk.wasInterrupted() || failed(placeSharedMemory()));
+  if (walk.wasInterrupted() || failed(placeSharedMemory()))
+    return failure();
+  hideThreadIds();
+  return success();
 }

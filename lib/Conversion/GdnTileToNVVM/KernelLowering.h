@@ -55,6 +55,10 @@ public:
   /// records the accesses. Errors are reported at the ops.
   LogicalResult analyze();
 
+  /// To be called behind the conversion: what reads the thread's number in
+  /// roles of few registers reads it where `analyze` has placed that.
+  void useHiddenThreadIds();
+
   /// The threads that hold a fragment: the whole block, or those of a role.
   int64_t getNumThreads() const { return 32 * kernel.getWarps(); }
   /// Threads below which the numbers of those lie that hold fragments.
@@ -63,10 +67,15 @@ public:
   /// The threads that run an op: the warp of a gdn_tile.each_warp, those of its
   /// role, or the whole block.
   ThreadSet getThreads(Emitter &emitter, Operation *op) const;
-  /// Number of the calling warp among those of an op's role or of the block,
-  /// and how many they are.
+  /// Number of the calling warp among those of an op's team, role or block, and
+  /// how many they are.
   Value getWarpId(Emitter &emitter, Operation *op) const;
   int64_t getNumWarps(Operation *op) const;
+  /// The same among those of all teams of the role.
+  Value getWarpInRole(Emitter &emitter, Operation *op) const;
+  /// Number of the calling team of a role, and how many they are.
+  Value getTeam(Emitter &emitter, Operation *op) const;
+  int64_t getNumTeams(Operation *op) const;
   /// Waits for all threads that run an op.
   void emitBarrier(Emitter &emitter, Operation *op) const;
   /// Whether an op stands in the region of a gdn_tile.each_warp.
@@ -108,9 +117,9 @@ public:
   int64_t getSharedOffset(Operation *op) const;
   /// An upper bound of the number of items of a gdn_tile.each_warp.
   int64_t getMaxItems(Operation *op) const { return maxItems.lookup(op); }
-  /// Bytes from a warp's own tile to that of the next.
-  int64_t getWarpStride(Operation *alloc) const {
-    return warpStrides.lookup(alloc);
+  /// Bytes from the tile of a warp, or of a team, to that of the next.
+  int64_t getTileStride(Operation *alloc) const {
+    return tileStrides.lookup(alloc);
   }
   Value getSharedBase(Emitter &emitter, int64_t offset) const;
   Value getScratch(Emitter &emitter, Operation *op) const {
@@ -139,9 +148,10 @@ public:
   LLVMTypeConverter converter;
 
 private:
-  /// The warps of a role, and the number of its named barrier.
+  /// The first warp of a role, those of a team of it, and the named barrier of
+  /// its first team.
   struct RoleWarps {
-    int64_t first, count, barrier;
+    int64_t first, count, teams, barrier;
   };
 
   LogicalResult checkName();
@@ -154,9 +164,10 @@ private:
   void findProxyFences();
   void findRingFences(const DenseSet<Value> &operands);
   void recordRoles(gdn_tile::RolesOp roles);
+  void hideThreadIds();
 
   DenseMap<Operation *, AccessInfo> accesses;
-  DenseMap<Operation *, int64_t> sharedOffsets, warpStrides;
+  DenseMap<Operation *, int64_t> sharedOffsets, tileStrides;
   DenseSet<Operation *> warpOps;
   DenseMap<Operation *, int64_t> maxItems;
   int64_t sharedBytes = 0;
@@ -164,6 +175,8 @@ private:
   DenseSet<Operation *> fenced, copied;
   int64_t blockWarps, endWarp;
   DenseMap<Operation *, RoleWarps> roleWarps;
+  /// Reads of the thread's number that LLVM does not move.
+  SmallVector<Operation *> hiddenThreadIds;
 };
 
 /// Name of the block's one shared memory variable.

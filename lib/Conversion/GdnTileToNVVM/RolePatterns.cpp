@@ -102,6 +102,19 @@ private:
   }
 };
 
+struct TeamPattern : TilePattern<TeamOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(TeamOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    Value team = kernel.getTeam(e, op);
+    rewriter.replaceOp(op,
+                       LLVM::ZExtOp::create(rewriter, e.loc, e.i64(), team));
+    return success();
+  }
+};
+
 //===----------------------------------------------------------------------===//
 // Rings
 //===----------------------------------------------------------------------===//
@@ -244,7 +257,7 @@ struct RingReleasePattern : TilePattern<RingReleaseOp> {
 
 void mlir::gdn::populateRolePatterns(const KernelLowering &kernel,
                                      RewritePatternSet &patterns) {
-  patterns.add<RolesPattern, RingPattern, RingAcquirePattern, RingCommitPattern,
-               RingWaitPattern, RingReleasePattern>(kernel,
-                                                    patterns.getContext());
+  patterns.add<RolesPattern, TeamPattern, RingPattern, RingAcquirePattern,
+               RingCommitPattern, RingWaitPattern, RingReleasePattern>(
+      kernel, patterns.getContext());
 }

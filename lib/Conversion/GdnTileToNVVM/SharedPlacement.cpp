@@ -67,7 +67,8 @@ LogicalResult KernelLowering::placeSharedMemory() {
   func.walk<WalkOrder::PreOrder>(
       [&](Operation *op) { positions.try_emplace(op, positions.size()); });
   int64_t end = positions.size();
-  // By the gdn_tile.each_warp that they stand in; null for tiles of the block.
+  // By the gdn_tile.each_warp or role of teams that they stand in; null for
+  // tiles of the block.
   llvm::MapVector<Operation *, SmallVector<Request>> requests;
   WalkResult walk = func.walk([&](memref::AllocOp alloc) {
     MemRefType type = alloc.getType();
@@ -84,7 +85,10 @@ LogicalResult KernelLowering::placeSharedMemory() {
     for (Operation *user : alloc->getUsers())
       if (isa<FreeOp>(user))
         request.last = positions.lookup(user);
-    requests[alloc->getParentOfType<EachWarpOp>()].push_back(request);
+    Operation *owner = alloc->getParentOfType<EachWarpOp>();
+    if (!owner && getNumTeams(alloc) > 1)
+      owner = getRole(alloc);
+    requests[owner].push_back(request);
     return WalkResult::advance();
   });
   if (walk.wasInterrupted())
@@ -115,27 +119,29 @@ LogicalResult KernelLowering::placeSharedMemory() {
     if (copy.getMap() && !copy.getSlot())
       requests[nullptr].push_back({copy, kBarrierBytes, kBarrierBytes, 0, end});
   });
-  // The tiles of one warp lie together: another warp may be at another place of
-  // its program. Nothing takes their bytes behind them, for the same reason.
+  // The tiles of one warp or team lie together: another may be at another place
+  // of its program. Nothing takes their bytes behind them, for the same reason.
   SmallVector<Request> ofBlock = requests.lookup(nullptr);
-  for (auto &[op, ofWarp] : requests) {
+  for (auto &[op, own] : requests) {
     if (!op)
       continue;
-    int64_t alignment = 0;
-    for (const Request &request : ofWarp)
+    int64_t alignment = 0, owners = getNumWarps(op) * getNumTeams(op);
+    if (auto role = dyn_cast<RoleOp>(op))
+      owners = role.getTeams();
+    for (const Request &request : own)
       alignment = std::max(alignment, request.alignment);
-    int64_t stride = llvm::alignTo(place(ofWarp), alignment);
-    for (const Request &request : ofWarp)
-      warpStrides[request.op] = stride;
+    int64_t stride = llvm::alignTo(place(own), alignment);
+    for (const Request &request : own)
+      tileStrides[request.op] = stride;
     ofBlock.push_back(
-        {op, stride * getNumWarps(op), alignment, positions.lookup(op), end});
+        {op, stride * owners, alignment, positions.lookup(op), end});
   }
   sharedBytes = place(ofBlock);
   for (const Request &request : ofBlock)
     sharedOffsets[request.op] = request.offset;
-  for (auto &[op, ofWarp] : requests)
+  for (auto &[op, own] : requests)
     if (op)
-      for (const Request &request : ofWarp)
+      for (const Request &request : own)
         sharedOffsets[request.op] = sharedOffsets[op] + request.offset;
   if (sharedBytes > target.sharedBytes)
     return func.emitOpError("kernel '")

@@ -156,9 +156,11 @@ struct AllocPattern : TilePattern<memref::AllocOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Emitter e(rewriter, op.getLoc());
     Value base = kernel.getSharedBase(e, kernel.getSharedOffset(op));
-    if (kernel.isInWarp(op))
-      base = e.advance(
-          base, e.mulC(kernel.getWarpId(e, op), kernel.getWarpStride(op)));
+    if (int64_t stride = kernel.getTileStride(op)) {
+      Value owner = kernel.isInWarp(op) ? kernel.getWarpInRole(e, op)
+                                        : kernel.getTeam(e, op);
+      base = e.advance(base, e.mulC(owner, stride));
+    }
     rewriter.replaceOp(op, base);
     return success();
   }

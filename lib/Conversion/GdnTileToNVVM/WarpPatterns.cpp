@@ -56,7 +56,10 @@ private:
   /// as many apart as there are SMs.
   Value getFirstItem(Emitter &e, Operation *op, int64_t warps) const {
     Value warp = kernel.getWarpId(e, op);
-    if (warps == 1 || !llvm::isPowerOf2_64(warps))
+    bool isOwn = op->walk([](OwnRowsOp) {
+                     return WalkResult::interrupt();
+                   }).wasInterrupted();
+    if (isOwn || warps == 1 || !llvm::isPowerOf2_64(warps))
       return warp;
     Value block = NVVM::BlockIdXOp::create(e.builder, e.loc, e.i32());
     return e.andC(e.add(warp, e.shrC(block, kSideBySide)), warps - 1);
@@ -91,7 +94,13 @@ struct WarpMmaPattern : TilePattern<WarpMmaOp> {
     SmallVector<Value> acc(8, e.cF32(0.0));
     if (op.getAcc())
       acc = SmallVector<Value>(adaptor.getAcc());
-    int64_t columns = cast<VectorType>(op.getA().getType()).getDimSize(1);
+    auto a = cast<VectorType>(op.getA().getType());
+    int64_t columns = a.getDimSize(1);
+    if (op.getPrecision() == ProductPrecision::Exact) {
+      emitExact(e, a.getElementType(), adaptor.getA(), adaptor.getB(), acc);
+      rewriter.replaceOpWithMultiple(op, {acc});
+      return success();
+    }
     bool isTF32 = op.getPrecision() != ProductPrecision::BF16x3;
     int64_t passes = op.getPrecision() == ProductPrecision::TF32x3 ? 3 : 1;
     for (int64_t k = 0; k < columns; k += isTF32 ? 8 : 16)
@@ -109,6 +118,21 @@ struct WarpMmaPattern : TilePattern<WarpMmaOp> {
   }
 
 private:
+  /// A register holds two columns of k: four of `b` are the lower and the upper
+  /// eight columns of its upper and its lower eight rows.
+  static void emitExact(Emitter &e, Type element, ValueRange a, ValueRange b,
+                        MutableArrayRef<Value> acc) {
+    auto type = element.isBF16() ? NVVM::MMATypes::bf16 : NVVM::MMATypes::f16;
+    auto operand = [&](Value pair) -> Value {
+      return element.isBF16() ? e.bitcast(pair, e.i32()) : pair;
+    };
+    for (size_t k = 0; k < a.size(); k += 4)
+      for (size_t half : {0, 1})
+        emitMma(e, 16, type, llvm::map_to_vector(a.slice(k, 4), operand),
+                {operand(b[k + half]), operand(b[k + half + 2])},
+                acc.slice(4 * half, 4));
+  }
+
   /// With permuted k: columns 2q and 2q + 1 serve as the k slots q and q + 4.
   static void emitTF32(Emitter &e, int64_t passes, ValueRange a, ValueRange b,
                        MutableArrayRef<Value> acc) {
@@ -122,6 +146,23 @@ private:
     emitBF16x3Mma(e, splitToBF16(e, a),
                   splitToBF16(e, {b[row], b[row + 1], b[row + 4], b[row + 5]}),
                   acc);
+  }
+};
+
+struct OwnRowsPattern : TilePattern<OwnRowsOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(OwnRowsOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ValueRange registers = adaptor.getValue();
+    auto from = cast<VectorType>(op.getValue().getType());
+    auto to = cast<VectorType>(op.getResult().getType());
+    int64_t perColumn = registers.size(), columns = from.getDimSize(1);
+    SmallVector<Value> own(
+        registers.slice(perColumn * op.getColumn() / columns,
+                        perColumn * to.getDimSize(1) / columns));
+    rewriter.replaceOpWithMultiple(op, {own});
+    return success();
   }
 };
 
@@ -306,6 +347,6 @@ struct BlockInversePattern : TilePattern<BlockInverseOp> {
 
 void mlir::gdn::populateWarpPatterns(const KernelLowering &kernel,
                                      RewritePatternSet &patterns) {
-  patterns.add<EachWarpPattern, FreePattern, WarpMmaPattern, AnyPattern,
-               BlockInversePattern>(kernel, patterns.getContext());
+  patterns.add<EachWarpPattern, FreePattern, WarpMmaPattern, OwnRowsPattern,
+               AnyPattern, BlockInversePattern>(kernel, patterns.getContext());
 }

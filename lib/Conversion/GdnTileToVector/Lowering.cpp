@@ -285,6 +285,7 @@ LogicalResult Lowering::lowerOp(Operation *op) {
         return lowerBlock(op.getBody().front());
       })
       .Case([&](gdn_tile::WarpMmaOp op) { return lowerWarpMma(*this, op); })
+      .Case([&](gdn_tile::OwnRowsOp op) { return lowerOwnRows(*this, op); })
       .Case([&](gdn_tile::AnyOp op) { return lowerAny(*this, op); })
       .Case([&](gdn_tile::BlockInverseOp op) {
         return lowerBlockInverse(*this, op);

@@ -172,6 +172,7 @@ LogicalResult lowerTriInverse(Lowering &lowering, gdn_tile::TriInverseOp op);
 // WarpOps.cpp
 LogicalResult lowerEachWarp(Lowering &lowering, gdn_tile::EachWarpOp op);
 LogicalResult lowerWarpMma(Lowering &lowering, gdn_tile::WarpMmaOp op);
+LogicalResult lowerOwnRows(Lowering &lowering, gdn_tile::OwnRowsOp op);
 LogicalResult lowerAny(Lowering &lowering, gdn_tile::AnyOp op);
 LogicalResult lowerBlockInverse(Lowering &lowering,
                                 gdn_tile::BlockInverseOp op);

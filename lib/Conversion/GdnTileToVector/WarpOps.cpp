@@ -34,10 +34,9 @@ LogicalResult mlir::gdn::tile_to_vector::lowerWarpMma(Lowering &lowering,
   int64_t k = getFragmentType(op.getA()).getDimSize(1);
   int64_t width = getPieceWidth(k);
   auto pieceType = VectorType::get(width, b.getF32Type());
-  Value left = lowering.buffer(op.getA()), right = lowering.buffer(op.getB());
   Value memref = lowering.allocateFragment(type);
   auto load = [&](Value matrix, Value row, Value p) -> Value {
-    return vector::LoadOp::create(b, pieceType, matrix, ValueRange{row, p});
+    return lowering.toF32(lowering.piece(matrix, row, p, width));
   };
   lowering.loop(type.getDimSize(0), 1, [&](Value i) {
     lowering.loop(type.getDimSize(1), 1, [&](Value j) {
@@ -45,8 +44,8 @@ LogicalResult mlir::gdn::tile_to_vector::lowerWarpMma(Lowering &lowering,
           lowering.index(0), lowering.index(k), width,
           lowering.splat(0.0, pieceType), [&](Value p, Value acc) -> Value {
             auto contract = arith::FastMathFlags::contract;
-            Value product = arith::MulFOp::create(b, load(left, i, p),
-                                                  load(right, j, p), contract);
+            Value product = arith::MulFOp::create(
+                b, load(op.getA(), i, p), load(op.getB(), j, p), contract);
             return arith::AddFOp::create(b, acc, product, contract);
           });
       Value sum =
@@ -57,6 +56,28 @@ LogicalResult mlir::gdn::tile_to_vector::lowerWarpMma(Lowering &lowering,
         sum = arith::AddFOp::create(b, acc, sum);
       }
       memref::StoreOp::create(b, sum, memref, ValueRange{i, j});
+    });
+  });
+  lowering.setBuffer(op.getResult(), memref);
+  return success();
+}
+
+LogicalResult mlir::gdn::tile_to_vector::lowerOwnRows(Lowering &lowering,
+                                                      gdn_tile::OwnRowsOp op) {
+  ImplicitLocOpBuilder &b = lowering.b;
+  auto type = cast<VectorType>(op.getResult().getType());
+  int64_t width = getPieceWidth(type.getDimSize(1));
+  Value item =
+      lowering.get(op->getParentOfType<gdn_tile::EachWarpOp>().getItem());
+  Value first = arith::MulIOp::create(b, item, lowering.index(16));
+  Value memref = lowering.allocateFragment(type);
+  lowering.loop(type.getDimSize(0), 1, [&](Value i) {
+    Value row = arith::AddIOp::create(b, first, i);
+    lowering.loop(type.getDimSize(1), width, [&](Value j) {
+      Value column =
+          arith::AddIOp::create(b, j, lowering.index(op.getColumn()));
+      Value piece = lowering.piece(op.getValue(), row, column, width);
+      vector::StoreOp::create(b, piece, memref, ValueRange{i, j});
     });
   });
   lowering.setBuffer(op.getResult(), memref);

@@ -26,114 +26,148 @@ ChunkPrepare::ChunkPrepare(KernelBuilder &k, const RecurrencePlan &plan,
       scale(RecurrenceOp(plan.op).getScaleValue()) {}
 
 void ChunkPrepare::build() {
-  Type f32 = k.getF32Type();
-  products = k.tile({c, c + WarpInverse::kProductPad}, f32);
   if (in.gate)
-    sums = k.tile({c}, f32);
-  if (plan.isDelta) {
-    inverses = k.tile({c, kBlock + WarpInverse::kInversePad}, f32);
-    large = k.tile({blocks * kLargeSize}, f32);
-  }
+    sums = k.tile({c}, k.getF32Type());
   sumGates();
-  buildProducts();
-  invertDiagonal();
-  k.eachWarp(k.index(blocks), [&](Value j) { buildColumn(j); });
-  if (out.gates)
-    k.eachWarp(k.index(1), [&](Value) { writeFactors(); });
   if (plan.isDelta)
-    buildLow();
+    buildBlocks();
+  // Behind M: warps beside the scan have no registers for two results.
+  Value scores = multiplyQueries();
+  k.eachWarp(k.index(blocks), [&](Value w) {
+    if (plan.isDelta)
+      buildColumn(w);
+    buildScores(scores, w);
+    if (out.gates)
+      k.onlyIn(k.equal(w, k.index(blocks - 1)), [&] { writeFactors(); });
+  });
+  if (!plan.isDelta)
+    return;
+  writeFlags();
+  buildLow();
 }
 
-// By one warp: the sums of 64 gates are few instructions, and the others have
-// products to make meanwhile.
+void ChunkPrepare::allocateTiles() {
+  Type f32 = k.getF32Type();
+  for (int64_t part = 0; part < 2; ++part)
+    factors.push_back(k.tile({c, c}, k.getBF16Type()));
+  diagonals = k.tile({blocks, kBlock, kBlock}, f32);
+  ownBetas = k.tile({blocks, kBlock}, f32);
+  inverses = k.tile({blocks, kBlock, kBlock}, f32);
+  large = k.tile({blocks * kLargeSize}, f32);
+}
+
+Value ChunkPrepare::multiplyKeys() {
+  Value keys = k.load(whole(k, in.k), {c, plan.keyPad});
+  return k.mma(keys, in.k, Value(), /*transposeB=*/true);
+}
+
+Value ChunkPrepare::multiplyQueries() {
+  Value queries = k.load(whole(k, in.q), {c, plan.keyPad});
+  return k.fmul(k.mma(queries, in.k, Value(), /*transposeB=*/true),
+                k.constant(scale));
+}
+
+// By one warp: the sums of 64 gates are few instructions.
 void ChunkPrepare::sumGates() {
   if (in.gate)
     k.eachWarp(k.index(1), [&](Value) { storeGateSums(k, in.gate, sums); });
 }
 
-// One product after the other: warps beside the scan have no registers for two.
-void ChunkPrepare::buildProducts() {
-  Access all{products, {k.index(0), k.index(0)}, {0, 1}, {}};
-  auto multiply = [&](Value right) {
-    Value keys = k.load(whole(k, in.k), {c, plan.keyPad});
-    return k.mma(keys, right, Value(), /*transposeB=*/true);
-  };
-  if (plan.isDelta)
-    k.store(multiply(in.k), all);
-  // k_j.q_i and not q_i.k_j: P leaves transposed, as N does.
-  Value merged = k.fmul(multiply(in.q), k.constant(scale));
-  if (plan.isDelta) {
-    Value isLower =
-        k.compare(arith::CmpIPredicate::sgt, k.iota({c, 1}), k.iota({1, c}));
-    merged = k.select(isLower, k.load(all, {c, c}), merged);
-  }
-  k.store(merged, all);
+// L and D.
+void ChunkPrepare::buildBlocks() {
+  allocateTiles();
+  Value m = multiplyKeys();
+  k.eachWarp(k.index(blocks), [&](Value w) {
+    for (int64_t j = 0; j < blocks; ++j)
+      storeBlockOf(m, j, w);
+    invertDiagonal(w);
+  });
 }
 
-void ChunkPrepare::invertDiagonal() {
-  if (plan.isDelta)
-    k.eachWarp(k.index(1), [&](Value) {
-      gdn_tile::BlockInverseOp::create(k, products, in.beta, inverses);
+// Block j of the warp's row of M: L in front of the diagonal.
+void ChunkPrepare::storeBlockOf(Value m, int64_t j, Value w) {
+  Value block = k.ownRows(m, j * kBlock);
+  if (j < blocks - 1)
+    k.onlyIn(k.less(k.index(j), w), [&] {
+      Value factor = tokensAt(in.beta, k.index(j), /*isRow=*/true);
+      storeParts(k.fmul(block, k.fmul(factor, k.constant(-1.0))), w,
+                 k.index(j));
     });
+  k.onlyIn(k.equal(w, k.index(j)),
+           [&] { k.store(block, whole(k, k.stage(diagonals, w))); });
 }
 
-// The tokens of a vector from `first` on, as a row or as a column.
-Value ChunkPrepare::tokensAt(Value vector, Value first, bool isRow) {
-  return k.load({vector, {first}, {0}, {}},
+void ChunkPrepare::invertDiagonal(Value w) {
+  Value beta = k.stage(ownBetas, w), inverse = k.stage(inverses, w);
+  k.store(tokensAt(in.beta, w, /*isRow=*/true), whole(k, beta));
+  gdn_tile::BlockInverseOp::create(k, k.stage(diagonals, w), beta, inverse);
+  storeParts(k.load(transposed(k, inverse), {kBlock, kBlock}), w, w);
+}
+
+void ChunkPrepare::storeParts(Value block, Value i, Value j) {
+  for (auto [part, tile] :
+       llvm::zip_equal(k.split(block, k.getBF16Type(), 2), factors))
+    k.store(part, {tile,
+                   {k.mul(i, k.index(kBlock)), k.mul(j, k.index(kBlock))},
+                   {0, 1},
+                   {}});
+}
+
+ChunkPrepare::Parts ChunkPrepare::loadParts(int64_t i, int64_t j) {
+  Parts parts;
+  for (Value tile : factors)
+    parts.push_back(
+        k.load({tile, {k.index(i * kBlock), k.index(j * kBlock)}, {0, 1}, {}},
+               {kBlock, kBlock}));
+  return parts;
+}
+
+// The tokens of a block of a vector, as a row or as a column.
+Value ChunkPrepare::tokensAt(Value vector, Value block, bool isRow) {
+  return k.load({vector, {k.mul(block, k.index(kBlock))}, {0}, {}},
                 isRow ? Shape2{1, kBlock} : Shape2{kBlock, 1});
 }
 
-// exp(G_i - G_j) of a block. Of the diagonal block what lies above the diagonal
-// is 0 otherwise, so it needs a bound only.
-Value ChunkPrepare::decayOf(int64_t i, Value j) {
-  Value late = tokensAt(sums, k.index(i * kBlock), /*isRow=*/true);
-  Value early = tokensAt(sums, k.mul(j, k.index(kBlock)), /*isRow=*/false);
+// exp(G_i - G_j). Where j is later, the result is masked: it needs a bound
+// only.
+Value ChunkPrepare::decayOf(Value late, Value early) {
   Value difference = k.fsub(late, early);
   Value zero = k.constant(0.0);
   return k.exp2(k.select(k.greater(difference, zero), zero, difference));
 }
 
-// Block i of row j of Z, for i >= j, from the blocks before: zeros for i < j.
-Value ChunkPrepare::buildBlock(Value j, int64_t i, ArrayRef<Value> before,
+// Block i of row j of Z, for i >= j, from the blocks before.
+Value ChunkPrepare::buildBlock(Value j, int64_t i, ArrayRef<Parts> before,
                                Value isDiagonal) {
-  Value row = k.index(i * kBlock), zero = k.index(0);
-  auto inverse = [&](int64_t rows, int64_t cols) {
-    return k.load({inverses, {row, zero}, {rows, cols}, {}}, {kBlock, kBlock});
+  auto inverse = [&] {
+    return k.load(whole(k, k.stage(inverses, j)), {kBlock, kBlock});
   };
   if (i == 0)
-    return inverse(0, 1);
+    return inverse();
   auto branch = scf::IfOp::create(
       k, TypeRange{VectorType::get({kBlock, kBlock}, k.getF32Type())},
       isDiagonal, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(k);
   k.setInsertionPointToStart(branch.thenBlock());
-  scf::YieldOp::create(k, inverse(0, 1));
+  scf::YieldOp::create(k, inverse());
   k.setInsertionPointToStart(branch.elseBlock());
   Value sum = k.zero({kBlock, kBlock}, k.getF32Type());
-  for (int64_t m = 0, n = before.size(); m < n; ++m) {
-    auto multiply = [&] {
-      Value first = k.index(m * kBlock);
-      Value left =
-          k.load({products, {row, first}, {0, 1}, {}}, {kBlock, kBlock});
-      Value factor = tokensAt(in.beta, first, /*isRow=*/true);
-      left = k.fmul(left, k.fmul(factor, k.constant(-1.0)));
-      return k.warpMma(before[m], left, sum);
-    };
-    Value isThere = k.less(j, k.index(m + 1));
-    sum = k.ifElse(isThere, multiply, sum);
-  }
-  scf::YieldOp::create(k, k.warpMma(sum, inverse(1, 0), Value()));
+  for (int64_t m = 0, n = before.size(); m < n; ++m)
+    sum = k.ifElse(
+        k.less(j, k.index(m + 1)),
+        [&] { return k.warpMma(before[m], loadParts(i, m), sum); }, sum);
+  Value result =
+      k.warpMma(k.split(sum, k.getBF16Type(), 2), loadParts(i, i), Value());
+  scf::YieldOp::create(k, result);
   return branch.getResult(0);
 }
 
-// What lies above the diagonal of a diagonal block, and the diagonal, counts as
-// zero.
-Value ChunkPrepare::masked(Value value, Value isDiagonal, bool keepsDiagonal) {
-  auto mask = [&] {
-    return k.select(isEarlier(k, /*orSame=*/keepsDiagonal), value,
-                    k.constant(0.0));
-  };
-  return k.ifElse(isDiagonal, mask, value);
+// Only what is kept of a diagonal block counts, the rest is zero, whatever
+// later tokens hold.
+Value ChunkPrepare::masked(Value value, Value isDiagonal, Value isKept) {
+  return k.ifElse(
+      isDiagonal, [&] { return k.select(isKept, value, k.constant(0.0)); },
+      value);
 }
 
 void ChunkPrepare::storeBlock(Value block, Value tile, int64_t i, Value j) {
@@ -141,17 +175,18 @@ void ChunkPrepare::storeBlock(Value block, Value tile, int64_t i, Value j) {
           {tile, {k.index(i * kBlock), k.mul(j, k.index(kBlock))}, {1, 0}, {}});
 }
 
-// Goes over the blocks i >= j of column j of N and P. `build` gives values of
-// the types of `zeros`; these stand for the blocks i < j, which are zero.
+// Goes over the blocks i >= j of column j of N, without exp(G_i - G_j), which
+// comes beside it, null without gates. `build` gives values of the types of
+// `zeros`; these stand for the blocks i < j, which are zero.
 void ChunkPrepare::forEachBlock(
     Value j, ArrayRef<Value> zeros,
-    function_ref<SmallVector<Value>(const Block &)> build,
+    function_ref<SmallVector<Value>(Value n, Value decay)> build,
     function_ref<void(int64_t i, ValueRange)> handle) {
-  Value none = k.zero({kBlock, kBlock}, k.getF32Type());
-  SmallVector<Value> before;
+  Value none = k.zero({kBlock, kBlock}, k.getBF16Type());
+  SmallVector<Value> otherwise(zeros);
+  otherwise.append(2, none);
+  SmallVector<Parts> before;
   for (int64_t i = 0; i < blocks; ++i) {
-    SmallVector<Value> otherwise(zeros);
-    otherwise.push_back(none);
     auto branch = scf::IfOp::create(k, ValueRange(otherwise).getTypes(),
                                     k.less(j, k.index(i + 1)),
                                     /*withElseRegion=*/true);
@@ -160,67 +195,61 @@ void ChunkPrepare::forEachBlock(
       k.setInsertionPointToStart(branch.elseBlock());
       scf::YieldOp::create(k, otherwise);
       k.setInsertionPointToStart(branch.thenBlock());
-      Block block{i, k.equal(j, k.index(i)), Value(), Value()};
-      Value z = none;
+      Value isDiagonal = k.equal(j, k.index(i)), decay;
+      Value z = buildBlock(j, i, before, isDiagonal);
       if (in.gate)
-        block.decay = decayOf(i, j);
-      if (plan.isDelta) {
-        z = buildBlock(j, i, before, block.isDiagonal);
-        block.n = masked(z, block.isDiagonal, /*keepsDiagonal=*/false);
-      }
-      SmallVector<Value> results = build(block);
-      results.push_back(z);
+        decay = decayOf(tokensAt(sums, k.index(i), /*isRow=*/true),
+                        tokensAt(sums, j, /*isRow=*/false));
+      SmallVector<Value> results =
+          build(masked(z, isDiagonal, isEarlier(k, /*orSame=*/false)), decay);
+      llvm::append_range(results, k.split(z, k.getBF16Type(), 2));
       scf::YieldOp::create(k, results);
     }
-    before.push_back(branch.getResults().back());
-    handle(i, branch.getResults().drop_back());
+    ValueRange results = branch.getResults();
+    before.emplace_back(results.take_back(2));
+    handle(i, results.drop_back(2));
   }
 }
 
-// A block of P. Whatever later tokens hold, infinities too, they leave no
-// trace.
-Value ChunkPrepare::scoreOf(Value j, const Block &block) {
-  Value first = k.mul(j, k.index(kBlock));
-  Value score =
-      k.load({products, {first, k.index(block.i * kBlock)}, {0, 1}, {}},
-             {kBlock, kBlock});
-  if (block.decay)
-    score = k.fmul(score, block.decay);
-  if (plan.isUnit)
-    score = k.fmul(score, tokensAt(in.beta, first, /*isRow=*/false));
-  return masked(score, block.isDiagonal, /*keepsDiagonal=*/true);
+// Row w of blocks of P.
+void ChunkPrepare::buildScores(Value scores, Value w) {
+  Value isKept = k.compare(arith::CmpIPredicate::sge, k.iota({kBlock, 1}),
+                           k.iota({1, kBlock}));
+  Value zero = k.zero({kBlock, kBlock}, plan.type);
+  for (int64_t j = 0; j < blocks; ++j) {
+    auto build = [&] {
+      Value score = k.ownRows(scores, j * kBlock), block = k.index(j);
+      if (in.gate)
+        score = k.fmul(score, decayOf(tokensAt(sums, w, /*isRow=*/false),
+                                      tokensAt(sums, block, /*isRow=*/true)));
+      if (plan.isUnit)
+        score = k.fmul(score, tokensAt(in.beta, block, /*isRow=*/true));
+      return k.convert(masked(score, k.equal(w, block), isKept), plan.type);
+    };
+    Value score =
+        k.ifElse(k.less(k.index(j), k.add(w, k.index(1))), build, zero);
+    k.store(score, {out.scores,
+                    {k.mul(w, k.index(kBlock)), k.index(j * kBlock)},
+                    {0, 1},
+                    {}});
+  }
 }
 
-Value ChunkPrepare::decayed(const Block &block) {
-  return block.decay ? k.fmul(block.n, block.decay) : block.n;
+static Value decayed(KernelBuilder &k, Value n, Value decay) {
+  return decay ? k.fmul(n, decay) : n;
 }
 
-// All blocks are made before the first is stored: the tiles may still be read.
+// Column j of blocks of N.
 void ChunkPrepare::buildColumn(Value j) {
-  Value rounded = k.zero({kBlock, kBlock}, plan.type);
   Value largest = k.zero({kBlock, kBlock}, k.getF32Type());
-  SmallVector<Value> scores, inverse, zeros(1, rounded);
-  if (plan.isDelta)
-    zeros.append({rounded, largest});
-  auto build = [&](const Block &block) {
-    SmallVector<Value> results{k.convert(scoreOf(j, block), plan.type)};
-    if (plan.isDelta)
-      results.append({k.convert(decayed(block), plan.type), k.abs(block.n)});
-    return results;
+  SmallVector<Value> zeros{k.zero({kBlock, kBlock}, plan.type), largest};
+  auto build = [&](Value n, Value decay) -> SmallVector<Value> {
+    return {k.convert(decayed(k, n, decay), plan.type), k.abs(n)};
   };
-  forEachBlock(j, zeros, build, [&](int64_t, ValueRange results) {
-    scores.push_back(results[0]);
-    if (!plan.isDelta)
-      return;
-    inverse.push_back(results[1]);
-    largest = k.fmax(largest, results[2]);
+  forEachBlock(j, zeros, build, [&](int64_t i, ValueRange results) {
+    storeBlock(results[0], out.inverse, i, j);
+    largest = k.fmax(largest, results[1]);
   });
-  for (auto [i, block] : llvm::enumerate(scores))
-    storeBlock(block, out.scores, i, j);
-  for (auto [i, block] : llvm::enumerate(inverse))
-    storeBlock(block, out.inverse, i, j);
-  if (!plan.isDelta)
-    return;
   Value isLarge = k.any(k.greater(largest, k.constant(kLargeEntry)));
   Value flag =
       arith::SelectOp::create(k, isLarge, k.constant(1.0), k.constant(0.0));
@@ -238,19 +267,25 @@ Access ChunkPrepare::factorAt(GateRow row, Value token) {
   return {out.gates, {token ? k.add(first, token) : first}, {0}, {}};
 }
 
+// The factors that follow from gates and beta.
 void ChunkPrepare::writeFactors() {
-  Value beta;
-  if (plan.isUnit) {
-    beta = in.beta;
+  Value beta = plan.isUnit ? in.beta : Value();
+  if (plan.isUnit)
     k.store(k.zero({1, c}, k.getF32Type()), factorAt(kSplit));
-    Value flag = arith::SelectOp::create(k, anyIsSplit(), k.constant(1.0),
-                                         k.constant(0.0));
-    k.store(k.broadcast(flag, {1, kFlagSize}), factorAt(kGateRows));
-  }
   if (in.gate)
     storeGateRows(k, plan, sums, beta, out.gates);
   else
     k.store(k.load(whole(k, beta), {1, c}), factorAt(kRest));
+}
+
+void ChunkPrepare::writeFlags() {
+  if (!plan.isUnit)
+    return;
+  k.eachWarp(k.index(1), [&](Value) {
+    Value flag = arith::SelectOp::create(k, anyIsSplit(), k.constant(1.0),
+                                         k.constant(0.0));
+    k.store(k.broadcast(flag, {1, kFlagSize}), factorAt(kGateRows));
+  });
 }
 
 // What the rounding has left of N, in rows with a large entry anywhere. Rare: N
@@ -267,11 +302,11 @@ void ChunkPrepare::buildLow() {
 // All errors, and the rows of each column of blocks with large entries.
 void ChunkPrepare::markRows(Value rows, Value j) {
   Value zero = k.constant(0.0), one = k.constant(1.0);
-  auto build = [&](const Block &block) -> SmallVector<Value> {
-    Value value = decayed(block);
+  auto build = [&](Value n, Value decay) -> SmallVector<Value> {
+    Value value = decayed(k, n, decay);
     Value error = k.roundingError(value, k.convert(value, plan.type));
     Value isLarge =
-        k.anyOfColumns(k.greater(k.abs(block.n), k.constant(kLargeEntry)));
+        k.anyOfColumns(k.greater(k.abs(n), k.constant(kLargeEntry)));
     return {k.convert(error, plan.type), k.select(isLarge, one, zero)};
   };
   SmallVector<Value> zeros{k.zero({kBlock, kBlock}, plan.type),

@@ -29,10 +29,13 @@ struct ChunkOutputs {
 /// T and P of a chunk by C / 16 warps together, from tiles to tiles. For 16-bit
 /// inputs of the default precision, gates per head or none.
 ///
-/// The products of the tokens are common to the warps, and so are the inverses
-/// of the diagonal blocks of 16 tokens. Row j of blocks of Z = A^T depends on
-/// no other one (see WarpInverse): warp j makes it, and with it column j of N
-/// and of P. What lies above the diagonal costs nothing.
+/// Warp w holds the tokens of block w as rows of the products with all others.
+/// Of M it stores L_wk = -M_wk beta_k, k < w, and the inverse D_w of the
+/// diagonal block, both in two bfloat16 parts, as right operands for all warps.
+/// Row j of blocks of Z = A^T depends on no other one (see WarpInverse): warp j
+/// makes it, and with it column j of N. Of P it makes row j of blocks, so that
+/// the warps with the shorter chains have more of it. What lies above the
+/// diagonal costs nothing.
 class ChunkPrepare {
 public:
   ChunkPrepare(KernelBuilder &k, const RecurrencePlan &plan,
@@ -41,33 +44,35 @@ public:
   void build();
 
 private:
-  /// Block i of a column: whether it is the diagonal one, exp(G_i - G_j), and N
-  /// without that.
-  struct Block {
-    int64_t i;
-    Value isDiagonal, decay, n;
-  };
+  using Parts = SmallVector<Value, 2>;
 
+  void allocateTiles();
   void sumGates();
-  void buildProducts();
-  void invertDiagonal();
+  Value multiplyKeys();
+  Value multiplyQueries();
+  void buildBlocks();
+  void storeBlockOf(Value m, int64_t j, Value w);
+  void invertDiagonal(Value w);
+  void buildScores(Value scores, Value w);
   void buildColumn(Value j);
   void writeFactors();
+  void writeFlags();
   void buildLow();
   void markRows(Value rows, Value j);
   void maskLow(Value rows, Value i);
-  void forEachBlock(Value j, ArrayRef<Value> zeros,
-                    function_ref<SmallVector<Value>(const Block &)> build,
-                    function_ref<void(int64_t i, ValueRange)> handle);
-  Value buildBlock(Value j, int64_t i, ArrayRef<Value> before,
+  void
+  forEachBlock(Value j, ArrayRef<Value> zeros,
+               function_ref<SmallVector<Value>(Value n, Value decay)> build,
+               function_ref<void(int64_t i, ValueRange)> handle);
+  Value buildBlock(Value j, int64_t i, ArrayRef<Parts> before,
                    Value isDiagonal);
-  Value masked(Value value, Value isDiagonal, bool keepsDiagonal);
-  Value scoreOf(Value j, const Block &block);
-  Value decayed(const Block &block);
-  Value decayOf(int64_t i, Value j);
+  Parts loadParts(int64_t i, int64_t j);
+  void storeParts(Value block, Value i, Value j);
+  Value masked(Value value, Value isDiagonal, Value isKept);
+  Value decayOf(Value late, Value early);
+  Value tokensAt(Value vector, Value block, bool isRow);
   void storeBlock(Value block, Value tile, int64_t i, Value j);
   Value anyIsSplit();
-  Value tokensAt(Value vector, Value first, bool isRow);
   Access factorAt(GateRow row, Value token = Value());
 
   KernelBuilder &k;
@@ -76,10 +81,12 @@ private:
   ChunkOutputs out;
   int64_t c, blocks;
   double scale;
-  /// M below the diagonal and scale q_i.k_j at [j, i] elsewhere; the inverses
-  /// of its diagonal blocks, transposed; the sums of the gates in log2 units;
-  /// of each warp, whether its column of N has large entries.
-  Value products, inverses, sums, large;
+  /// The parts of L and, on the diagonal, of D.
+  Parts factors;
+  /// Of each warp: the diagonal block of M, its beta, D^T, and whether its
+  /// column of N has large entries. Of the chunk: the sums of the gates in log2
+  /// units.
+  Value diagonals, ownBetas, inverses, large, sums;
 };
 
 } // namespace mlir::gdn

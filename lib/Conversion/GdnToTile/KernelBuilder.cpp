@@ -205,6 +205,21 @@ Value KernelBuilder::warpMma(Value a, Value b, Value acc) {
       gdn_tile::ProductPrecision::BF16x3);
 }
 
+Value KernelBuilder::warpMma(ValueRange a, ValueRange b, Value acc) {
+  auto type = VectorType::get({16, 16}, getF32Type());
+  for (auto [left, right] :
+       {std::pair(a[1], b[0]), std::pair(a[0], b[1]), std::pair(a[0], b[0])})
+    acc = gdn_tile::WarpMmaOp::create(*this, type, left, right, acc,
+                                      gdn_tile::ProductPrecision::Exact);
+  return acc;
+}
+
+Value KernelBuilder::ownRows(Value fragment, int64_t column) {
+  auto element = cast<VectorType>(fragment.getType()).getElementType();
+  return gdn_tile::OwnRowsOp::create(*this, VectorType::get({16, 16}, element),
+                                     fragment, column);
+}
+
 Value KernelBuilder::sum(Value fragment, Shape2 shape) {
   return gdn_tile::SumOp::create(
       *this, VectorType::get({shape.rows, shape.cols}, getF32Type()), fragment);
@@ -226,6 +241,13 @@ void KernelBuilder::eachWarp(Value count,
   OpBuilder::InsertionGuard guard(*this);
   setInsertionPointToStart(&warps.getBody().front());
   build(warps.getItem());
+}
+
+void KernelBuilder::onlyIn(Value condition, function_ref<void()> build) {
+  auto branch = scf::IfOp::create(*this, condition);
+  OpBuilder::InsertionGuard guard(*this);
+  setInsertionPointToStart(branch.thenBlock());
+  build();
 }
 
 Value KernelBuilder::ifElse(Value condition, function_ref<Value()> then,

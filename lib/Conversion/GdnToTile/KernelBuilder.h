@@ -101,6 +101,11 @@ public:
   Value product(ValueRange a, ValueRange b, Value acc, bool transposeB);
   /// a b^T + acc in one warp, of operands in two bfloat16 parts.
   Value warpMma(Value a, Value b, Value acc);
+  /// The same of operands that come as parts: high, low.
+  Value warpMma(ValueRange a, ValueRange b, Value acc);
+  /// Columns `column` to `column` + 15 of the 16 rows that an item's warp
+  /// holds.
+  Value ownRows(Value fragment, int64_t column);
   Value sum(Value fragment, Shape2 shape);
   /// Whether a condition holds anywhere, an i1; in each column.
   Value any(Value condition);
@@ -109,6 +114,8 @@ public:
   void eachWarp(Value count, function_ref<void(Value item)> build);
   /// `then()` where the uniform condition holds, else `otherwise`.
   Value ifElse(Value condition, function_ref<Value()> then, Value otherwise);
+  /// Stores and the like where the uniform condition holds.
+  void onlyIn(Value condition, function_ref<void()> build);
   Value zero(Shape2 shape, Type elementType);
   /// a b^T for each of `rights`, in registers.
   SmallVector<Value> dot(Value a, ValueRange rights);

@@ -259,3 +259,47 @@ func.func @host(%n: index) {
   gdn_tile.launch @other grid(%n) ()
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// Teams of a role share its program: each has a barrier and tiles of its own, and its warps count from its first. With
+// few registers the number of the thread is read in each iteration, where LLVM does not move it from.
+// CHECK-LABEL: llvm.func @teams
+// CHECK-SAME: gdn.shared_bytes = 512 : i64
+// CHECK: nvvm.setmaxregister decrease 120
+// CHECK: %[[FOUR:.*]] = llvm.mlir.constant(-4 : i32)
+// CHECK: %[[WARP:.*]] = llvm.add %{{.*}}, %[[FOUR]] : i32
+// CHECK: llvm.lshr %[[WARP]]
+// CHECK: %[[OFFSET:.*]] = llvm.shl
+// CHECK: llvm.getelementptr %{{.*}}[%[[OFFSET]]]
+// CHECK: scf.for
+// CHECK-NOT: nvvm.read.ptx.sreg.tid.x
+// CHECK: llvm.inline_asm has_side_effects {{.*}}"mov.u32 $0, %tid.x;"
+// CHECK-NOT: nvvm.read.ptx.sreg.tid.x
+// CHECK: nvvm.barrier id = %{{.*}} number_of_threads = %{{.*}}
+// CHECK-NOT: nvvm.read.ptx.sreg.tid.x
+// CHECK: nvvm.setmaxregister decrease 24
+func.func @teams(%o: memref<?x64xf32>, %n: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) registers(240) {
+    }
+    gdn_tile.role "ahead" warps(8) teams(2) registers(120) {
+      %c0 = arith.constant 0 : index
+      %c2 = arith.constant 2 : index
+      %t = memref.alloc() : memref<64xf32, #shared>
+      %team = gdn_tile.team
+      scf.for %i = %team to %n step %c2 {
+        %x = gdn_tile.load %o[%i, %c0] dims [1] : memref<?x64xf32>, vector<1x64xf32>
+        gdn_tile.store %x, %t[%c0] dims [0] : vector<1x64xf32>, memref<64xf32, #shared>
+        gdn_tile.barrier
+        %y = gdn_tile.load %t[%c0] dims [0] : memref<64xf32, #shared>, vector<1x64xf32>
+        gdn_tile.store %y, %o[%i, %c0] dims [1] : vector<1x64xf32>, memref<?x64xf32>
+      }
+    }
+    gdn_tile.role "load" warps(4) registers(24) {
+    }
+  }
+  return
+}

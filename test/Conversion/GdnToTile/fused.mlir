@@ -12,13 +12,23 @@
 // CHECK: gdn_tile.each_warp (%{{.*}}) in (%c1)
 // CHECK: gdn_tile.cumsum
 // CHECK: gdn_tile.mma %{{.*}} {transpose_b} : vector<64x64xbf16>
-// CHECK: gdn_tile.mma %{{.*}} {transpose_b} : vector<64x64xbf16>
-// CHECK: gdn_tile.block_inverse
+// The rows of M that a warp holds: in front of the diagonal in two parts, the diagonal block for its inverse.
 // CHECK: gdn_tile.each_warp (%{{.*}}) in (%c4)
-// CHECK-COUNT-9: gdn_tile.warp_mma
+// CHECK: gdn_tile.own_rows %{{.*}}[0]
+// CHECK: gdn_tile.own_rows %{{.*}}[48]
+// CHECK: gdn_tile.block_inverse %{{.*}} : memref<16x16xf32
+// CHECK: gdn_tile.mma %{{.*}} {transpose_b} : vector<64x64xbf16>
+// A column of N, then a row of P; nine products of two parts each.
+// CHECK: gdn_tile.each_warp (%{{.*}}) in (%c4)
+// CHECK-COUNT-27: gdn_tile.warp_mma {{.*}} exact
+// CHECK-NOT: gdn_tile.warp_mma
+// CHECK: gdn_tile.any
+// CHECK: gdn_tile.own_rows %{{.*}}[0]
+// CHECK: gdn_tile.own_rows %{{.*}}[48]
 // CHECK: gdn_tile.any
 // CHECK: scf.if
 // CHECK: gdn_tile.each_warp (%{{.*}}) in (%c4)
+// CHECK-COUNT-27: gdn_tile.warp_mma {{.*}} exact
 // CHECK: gdn_tile.each_warp (%{{.*}}) in (%c4)
 // CHECK: gdn_tile.any %{{.*}} : vector<1x1xi1> to i1
 // CHECK: scf.if %{{.*}} -> (vector<64x64xf32>)

@@ -53,6 +53,9 @@ func.func @heads(%x: memref<?x4x64xf32>, %y: memref<?x4x16x16xbf16>, %count: ind
     %p = gdn_tile.warp_mma %a, %b tf32 : vector<16x16xf32> -> vector<16x16xf32>
     %q = gdn_tile.warp_mma %p, %b acc(%a : vector<16x16xf32>) bf16x3 : vector<16x16xf32> -> vector<16x16xf32>
     %r = gdn_tile.warp_mma %q, %b tf32x3 : vector<16x16xf32> -> vector<16x16xf32>
+    // CHECK: gdn_tile.warp_mma %{{.*}}, %{{.*}} exact : vector<16x16xbf16> -> vector<16x16xf32>
+    %half = arith.truncf %r : vector<16x16xf32> to vector<16x16xbf16>
+    %e = gdn_tile.warp_mma %half, %half exact : vector<16x16xbf16> -> vector<16x16xf32>
     %h = arith.truncf %r : vector<16x16xf32> to vector<16x16xbf16>
     %out = memref.alloc() : memref<16x16xbf16, #shared>
     // BARRIERS: gdn_tile.store

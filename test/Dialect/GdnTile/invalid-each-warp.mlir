@@ -113,7 +113,7 @@ func.func @f(%a: vector<16x16xf32>) {
 
 func.func @f(%a: vector<16x8xf32>, %n: index) {
   gdn_tile.each_warp (%i) in (%n) {
-    // expected-error @+1 {{expects operands vector<16xKxf32>, K a multiple of 16, and a result vector<16x16xf32>, but has 'vector<16x8xf32>' and 'vector<16x16xf32>'}}
+    // expected-error @+1 {{expects operands vector<16xKxT>, K a multiple of 16, T = f32, bf16 or f16, and a result vector<16x16xf32>, but has 'vector<16x8xf32>' and 'vector<16x16xf32>'}}
     %0 = gdn_tile.warp_mma %a, %a tf32 : vector<16x8xf32> -> vector<16x16xf32>
   }
   return
@@ -188,5 +188,57 @@ func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout 
   %x = arith.constant dense<true> : vector<64x16xi1>
   // expected-error @+1 {{needs a fragment that each warp holds as a whole, but the rows of 'vector<64x16xi1>' lie in 4 warps}}
   %0 = gdn_tile.any %x : vector<64x16xi1> to i1
+  return
+}
+
+// -----
+
+func.func @precision(%n: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %a = arith.constant dense<0.0> : vector<16x16xbf16>
+  gdn_tile.each_warp (%w) in (%n) {
+    // expected-error @+1 {{takes operands of f32 with precision bf16x3, but has 'vector<16x16xbf16>'}}
+    %0 = gdn_tile.warp_mma %a, %a bf16x3 : vector<16x16xbf16> -> vector<16x16xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @exact(%n: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %a = arith.constant dense<0.0> : vector<16x16xf32>
+  gdn_tile.each_warp (%w) in (%n) {
+    // expected-error @+1 {{takes operands of 16 bits with precision exact, but has 'vector<16x16xf32>'}}
+    %0 = gdn_tile.warp_mma %a, %a exact : vector<16x16xf32> -> vector<16x16xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @own_rows_column(%x: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c4 = arith.constant 4 : index
+  gdn_tile.each_warp (%w) in (%c4) {
+    // expected-error @+1 {{cannot take 'vector<16x32xf32>' at column 48 of 'vector<64x64xf32>'}}
+    %0 = gdn_tile.own_rows %x[48] : vector<64x64xf32> to vector<16x32xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @own_rows_items(%x: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c2 = arith.constant 2 : index
+  gdn_tile.each_warp (%w) in (%c2) {
+    // expected-error @+1 {{needs a gdn_tile.each_warp of 4 items, one for every 16 rows of 'vector<64x64xf32>'}}
+    %0 = gdn_tile.own_rows %x[16] : vector<64x64xf32> to vector<16x16xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @own_rows_outside(%x: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  // expected-error @+1 {{stands outside of gdn_tile.each_warp}}
+  %0 = gdn_tile.own_rows %x[16] : vector<64x64xf32> to vector<16x16xf32>
   return
 }

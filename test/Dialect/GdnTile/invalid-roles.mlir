@@ -131,7 +131,7 @@ func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout 
   gdn_tile.roles {
     gdn_tile.role "math" warps(4) {
     }
-    // expected-error @+1 {{holds fragments, but is no role of 4 warps behind as many, or a multiple}}
+    // expected-error @+1 {{holds fragments, but 3 warps behind 4 are not placed like the 4 warps of the kernel}}
     gdn_tile.role "load" warps(3) {
       %0 = gdn_tile.iota : vector<64x1xi32>
     }
@@ -147,7 +147,7 @@ func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout 
     }
     gdn_tile.role "load" warps(2) {
     }
-    // expected-error @+1 {{holds fragments, but is no role of 4 warps behind as many, or a multiple}}
+    // expected-error @+1 {{holds fragments, but 4 warps behind 6 are not placed like the 4 warps of the kernel}}
     gdn_tile.role "ahead" warps(4) {
       %0 = gdn_tile.iota : vector<64x1xi32>
     }
@@ -363,5 +363,26 @@ func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>) attributes {
   %ring = gdn_tile.ring(%b : memref<1x64x64xbf16, #shared>) producers(1) consumers(4) : !gdn_tile.ring<1>
   // expected-error @+1 {{stands outside of a role}}
   %0 = gdn_tile.rare_mma %c, %a, %ring acc(%u) : vector<64x64xbf16>, !gdn_tile.ring<1> -> vector<64x64xf32>
+  return
+}
+
+// -----
+
+func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+    }
+    // expected-error @+1 {{expects 1 to 3 teams of as many warps each, a power of two, but has 2 teams of 3 warps}}
+    gdn_tile.role "ahead" warps(3) teams(2) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  // expected-error @+1 {{stands outside of gdn_tile.role}}
+  %0 = gdn_tile.team
   return
 }

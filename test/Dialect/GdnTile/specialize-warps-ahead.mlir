@@ -2,7 +2,7 @@
 
 #shared = #gpu.address_space<workgroup>
 #kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
-// What runs ahead gets two roles that take turns, each with scratch tiles of its own. Tiles that the same roles read
+// What runs ahead gets a role of two teams that take turns, each with scratch tiles of its own. Tiles that the same roles read
 // have a ring together: k is read ahead only, v by the math role only, so that has fewer stages. What runs ahead is
 // stored in a stage that is acquired late, and committed at the end; the branch with a product of it becomes one op.
 
@@ -25,10 +25,10 @@
 // CHECK: gdn_tile.rare_mma
 // CHECK: gdn_tile.ring_release %[[VALUES]][%[[I]]]
 // CHECK-NEXT: gdn_tile.ring_release %[[MADE]][%[[I]]]
-// CHECK: gdn_tile.role "ahead0" warps(4) registers(120) {
+// CHECK: gdn_tile.role "ahead" warps(8) teams(2) registers(120) {
 // CHECK: %[[HALF:.*]] = arith.constant dense<5.000000e-01>
-// CHECK: %[[TWO:.*]] = arith.constant 2
-// CHECK: scf.for %[[I:.*]] = %c0 to %arg5 step %[[TWO]]
+// CHECK: %[[TEAM:.*]] = gdn_tile.team
+// CHECK: scf.for %[[I:.*]] = %{{.*}} to %arg5 step %{{.*}}
 // CHECK-NEXT: gdn_tile.ring_wait %[[READ]][%[[I]]]
 // CHECK: %[[SCRATCH:.*]] = memref.alloc() : memref<64x64xf32
 // CHECK: gdn_tile.mma
@@ -41,9 +41,7 @@
 // CHECK: gdn_tile.store
 // CHECK: gdn_tile.ring_commit %[[SLOT]]
 // CHECK-NEXT: }
-// CHECK: gdn_tile.role "ahead1" warps(4) registers(120) {
-// CHECK: scf.for %[[I:.*]] = %c1{{.*}} to %arg5 step %c2
-// CHECK: memref.alloc() : memref<64x64xf32
+// CHECK-NOT: gdn_tile.role "ahead
 // CHECK: gdn_tile.role "load" warps(3) registers(24) {
 // CHECK: gdn_tile.ring_acquire %[[READ]]
 // CHECK-COUNT-2: gdn_tile.copy_in
@@ -152,10 +150,8 @@ func.func @written(%k: memref<?x64xbf16>, %s: memref<64x64xf32>, %chunks: index)
 // CHECK-LABEL: func @both
 // CHECK: gdn_tile.ring(%{{.*}} : memref<2x64x64xbf16, {{.*}}>) producers({{[34]}}) consumers(8) : <2>
 // CHECK: gdn_tile.role "math"
-// CHECK: gdn_tile.role "ahead0"
+// CHECK: gdn_tile.role "ahead" warps(8) teams(2)
 // CHECK: gdn_tile.cumsum
-// CHECK-NOT: gdn_tile.free
-// CHECK: gdn_tile.role "ahead1"
 // CHECK-NOT: gdn_tile.free
 // CHECK: gdn_tile.role "load"
 func.func @both(%k: memref<?x64xbf16>, %s: memref<64x64xf32>, %chunks: index)

@@ -7,6 +7,8 @@
 
 #include "gdn/Dialect/GdnTile/IR/GdnTile.h"
 
+#include "llvm/Support/MathExtras.h"
+
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/STLExtras.h"
@@ -34,6 +36,8 @@ bool mlir::gdn_tile::isGuardedByRing(Value memref) {
 // Roles
 //===----------------------------------------------------------------------===//
 
+constexpr int64_t kWarpsOfGroup = 4;
+
 static SmallVector<RoleOp> getRoles(RolesOp roles) {
   return llvm::to_vector(roles.getBody().front().getOps<RoleOp>());
 }
@@ -57,18 +61,17 @@ int64_t RolesOp::getFirstWarp(RoleOp wanted) {
 
 // setmaxnreg is an instruction of a whole warpgroup.
 static LogicalResult verifyRegisters(RolesOp op, ArrayRef<RoleOp> roles) {
-  constexpr int64_t warpsOfGroup = 4;
   SmallVector<std::optional<int64_t>> registers;
   for (RoleOp role : roles)
     registers.append(role.getWarps(), role.getRegisters());
   if (llvm::none_of(registers, [](auto count) { return count.has_value(); }))
     return success();
-  if (registers.size() % warpsOfGroup != 0)
+  if (registers.size() % kWarpsOfGroup != 0)
     return op.emitOpError("sets registers, so its warps must fill warpgroups "
                           "of 4, but it has ")
            << registers.size();
   for (size_t i = 0; i < registers.size(); ++i)
-    if (registers[i] != registers[i / warpsOfGroup * warpsOfGroup])
+    if (registers[i] != registers[i / kWarpsOfGroup * kWarpsOfGroup])
       return op.emitOpError("sets the registers of warp ")
              << i << " unlike those of the first warp of its warpgroup";
   return success();
@@ -105,16 +108,17 @@ LogicalResult RolesOp::verify() {
     return emitOpError("has ") << getNumWarps() << " warps, more than 32";
   for (RoleOp role : ArrayRef(roles).drop_front()) {
     // Fragments are spread over the kernel's warps.
-    bool mayHold = role.getWarps() == roles.front().getWarps() &&
-                   getFirstWarp(role) % kernel.getWarps() == 0;
-    if (mayHold)
+    int64_t warps = role.getWarpsOfTeam();
+    if (warps == kernel.getWarps() && getFirstWarp(role) % warps == 0)
       continue;
     WalkResult walk = role.getBody().walk([&](Operation *op) {
       return hasFragments(op) ? WalkResult::interrupt() : WalkResult::advance();
     });
     if (walk.wasInterrupted())
-      return role.emitOpError("holds fragments, but is no role of ")
-             << kernel.getWarps() << " warps behind as many, or a multiple";
+      return role.emitOpError("holds fragments, but ")
+             << warps << " warps behind " << getFirstWarp(role)
+             << " are not placed like the " << kernel.getWarps()
+             << " warps of the kernel";
   }
   return verifyRegisters(*this, roles);
 }
@@ -127,9 +131,20 @@ LogicalResult AheadOp::verify() {
   return emitOpError("stands outside of the body of an scf.for");
 }
 
+LogicalResult TeamOp::verify() {
+  if ((*this)->getParentOfType<RoleOp>())
+    return success();
+  return emitOpError("stands outside of gdn_tile.role");
+}
+
 LogicalResult RoleOp::verify() {
   if (getWarps() < 1 || getWarps() > 16)
     return emitOpError("expects 1 to 16 warps, but has ") << getWarps();
+  if (getTeams() < 1 || getTeams() > 3 || getWarps() % getTeams() != 0 ||
+      (getTeams() > 1 && !llvm::isPowerOf2_64(getWarpsOfTeam())))
+    return emitOpError("expects 1 to 3 teams of as many warps each, a power of "
+                       "two, but has ")
+           << getTeams() << " teams of " << getWarps() << " warps";
   std::optional<uint64_t> registers = getRegisters();
   if (registers && (*registers < 24 || *registers > 256 || *registers % 8 != 0))
     return emitOpError("expects registers to be a multiple of 8 in 24..256, "
@@ -234,7 +249,8 @@ static LogicalResult verifyRingUser(Operation *op, Value value,
   if (!role)
     return op->emitOpError("stands outside of a role");
   uint64_t warps = isProducer ? ring.getProducers() : ring.getConsumers();
-  if (isProducer ? role.getWarps() == warps : role.getWarps() <= warps)
+  uint64_t own = role.getWarpsOfTeam();
+  if (isProducer ? own == warps : own <= warps)
     return success();
   return op->emitOpError("runs in a role of ")
          << role.getWarps() << " warps, but the ring has " << warps

@@ -10,6 +10,8 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
 using namespace mlir;
 using namespace mlir::gdn_tile;
 
@@ -66,6 +68,8 @@ void EachWarpOp::getSuccessorRegions(
 }
 
 static LogicalResult verifyFragments(Operation *op) {
+  if (isa<OwnRowsOp>(op))
+    return success();
   auto verify = [&](Type type) -> LogicalResult {
     auto vector = dyn_cast<VectorType>(type);
     if (!vector || vector.getRank() != 2 || vector.getDimSize(0) == 1 ||
@@ -89,7 +93,8 @@ static bool isWarpOp(Operation *op) {
   if (auto cumsum = dyn_cast<CumsumOp>(op))
     return cast<MemRefType>(cumsum.getTile().getType()).getRank() == 1;
   return isa<AnyOp, BarrierOp, BlockIdOp, BlockInverseOp, CopyOutOp, FreeOp,
-             IotaOp, LoadOp, StageOp, StoreOp, WarpEndOp, WarpMmaOp>(op) ||
+             IotaOp, LoadOp, OwnRowsOp, StageOp, StoreOp, WarpEndOp, WarpMmaOp>(
+             op) ||
          !isa<GdnTileDialect>(op->getDialect());
 }
 
@@ -149,17 +154,49 @@ static LogicalResult verifyInWarp(Operation *op) {
 LogicalResult WarpMmaOp::verify() {
   auto a = cast<VectorType>(getA().getType());
   auto result = cast<VectorType>(getResult().getType());
-  if (!a.getElementType().isF32() || a.getDimSize(0) != 16 ||
-      a.getDimSize(1) % 16 != 0 ||
-      result != VectorType::get({16, 16}, a.getElementType()))
-    return emitOpError("expects operands vector<16xKxf32>, K a multiple of 16, "
-                       "and a result vector<16x16xf32>, but has ")
+  Type element = a.getElementType();
+  if (!(element.isF32() || element.isBF16() || element.isF16()) ||
+      a.getDimSize(0) != 16 || a.getDimSize(1) % 16 != 0 ||
+      result != VectorType::get({16, 16}, Float32Type::get(getContext())))
+    return emitOpError("expects operands vector<16xKxT>, K a multiple of 16, T "
+                       "= f32, bf16 or f16, and a result vector<16x16xf32>, "
+                       "but has ")
            << a << " and " << result;
+  bool isExact = getPrecision() == ProductPrecision::Exact;
+  if (isExact == element.isF32())
+    return emitOpError("takes operands of ")
+           << (isExact ? "16 bits" : "f32") << " with precision "
+           << stringifyProductPrecision(getPrecision()) << ", but has " << a;
   if (getAcc() && getAcc().getType() != result)
     return emitOpError("expects 'acc' to have the type of the result, but it "
                        "is ")
            << getAcc().getType();
   return verifyInWarp(*this);
+}
+
+//===----------------------------------------------------------------------===//
+// OwnRowsOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult OwnRowsOp::verify() {
+  auto value = cast<VectorType>(getValue().getType());
+  auto result = cast<VectorType>(getResult().getType());
+  int64_t column = getColumn(), columns = result.getDimSize(1);
+  if (value.getElementType() != result.getElementType() ||
+      result.getDimSize(0) != 16 || value.getDimSize(0) % 16 != 0 ||
+      value.getDimSize(1) % 16 != 0 || columns % 16 != 0 || column % 16 != 0 ||
+      column < 0 || column + columns > value.getDimSize(1))
+    return emitOpError("cannot take ")
+           << result << " at column " << column << " of " << value
+           << ": it takes 16 rows and a multiple of 16 columns from one on";
+  auto warps = (*this)->getParentOfType<EachWarpOp>();
+  if (!warps)
+    return verifyInWarp(*this);
+  int64_t count = value.getDimSize(0) / 16;
+  if (getConstantIntValue(warps.getCount()) != count)
+    return emitOpError("needs a gdn_tile.each_warp of ")
+           << count << " items, one for every 16 rows of " << value;
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

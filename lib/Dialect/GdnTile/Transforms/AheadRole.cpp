@@ -77,14 +77,11 @@ void Specializer::cloneAhead(Value iteration, IRMapping &mapping) {
   RingCommitOp::create(b, slot);
 }
 
-// One of the roles that take turns.
-void Specializer::buildAhead(int64_t team) {
+// The role whose teams take turns.
+void Specializer::buildAhead() {
   AheadPart &part = *candidate.ahead;
   int64_t teams = part.op.getTeams();
-  std::string name = "ahead";
-  if (teams > 1)
-    name += std::to_string(team);
-  RoleOp role = createRole(name, mathWarps, aheadRegisters);
+  RoleOp role = createRole("ahead", mathWarps * teams, aheadRegisters, teams);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&role.getBody().front());
   IRMapping mapping;
@@ -101,12 +98,13 @@ void Specializer::buildAhead(int64_t team) {
     if (isOwn && loop.isDefinedOutsideOfLoop(value))
       b.clone(*op, mapping);
   }
-  Value offset = arith::ConstantIndexOp::create(b, team);
-  Value count = arith::ConstantIndexOp::create(b, teams);
-  Value lower = b.createOrFold<arith::AddIOp>(
-      loop.getLowerBound(),
-      b.createOrFold<arith::MulIOp>(offset, loop.getStep()));
-  Value step = b.createOrFold<arith::MulIOp>(count, loop.getStep());
+  Value lower = loop.getLowerBound(), step = loop.getStep();
+  if (teams > 1) {
+    Value offset = b.createOrFold<arith::MulIOp>(TeamOp::create(b), step);
+    lower = b.createOrFold<arith::AddIOp>(lower, offset);
+    step = b.createOrFold<arith::MulIOp>(
+        arith::ConstantIndexOp::create(b, teams), step);
+  }
   scf::ForOp copy = createLoop(role, lower, step, part.slice.getOps(), mapping);
   cloneAhead(iterationOf(copy.getInductionVar()), mapping);
 }

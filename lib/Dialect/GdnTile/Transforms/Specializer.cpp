@@ -203,10 +203,11 @@ void Specializer::createRings() {
   createRing(storeTiles, fits ? kStoreStages : 1, mathWarps, kStoreWarps);
 }
 
-RoleOp Specializer::createRole(StringRef name, int64_t warps,
-                               int64_t registers) {
+RoleOp Specializer::createRole(StringRef name, int64_t warps, int64_t registers,
+                               int64_t teams) {
   auto role = RoleOp::create(
       b, b.getStringAttr(name), b.getI64IntegerAttr(warps),
+      b.getI64IntegerAttr(teams),
       registers ? b.getI64IntegerAttr(registers) : IntegerAttr());
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&role.getBody().emplaceBlock());
@@ -455,8 +456,7 @@ LogicalResult Specializer::run() {
   b.setInsertionPointToStart(&roles.getBody().emplaceBlock());
   // The other roles are built first: from what the math role gives up.
   if (candidate.ahead)
-    for (int64_t team = 0, n = candidate.ahead->op.getTeams(); team < n; ++team)
-      buildAhead(team);
+    buildAhead();
   buildLoad();
   if (storeTiles.ring)
     buildStore();

@@ -40,7 +40,8 @@ private:
   void createRings();
   void createRing(Guarded &guarded, int64_t stages, int64_t producers,
                   int64_t consumers);
-  RoleOp createRole(StringRef name, int64_t warps, int64_t registers);
+  RoleOp createRole(StringRef name, int64_t warps, int64_t registers,
+                    int64_t teams = 1);
   scf::ForOp createLoop(RoleOp role, Value lower, Value step,
                         ArrayRef<Operation *> slice, IRMapping &mapping);
   void buildLoad();
@@ -49,7 +50,7 @@ private:
   void buildStore();
   void buildMath();
   void handOver(Value iteration);
-  void buildAhead(int64_t team);
+  void buildAhead();
   void cloneAhead(Value iteration, IRMapping &mapping);
   void takeOver(Value iteration);
   void mapStages(const Guarded &guarded, Value iteration, IRMapping &mapping);

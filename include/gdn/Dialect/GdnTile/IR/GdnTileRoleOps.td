@@ -16,9 +16,9 @@ def GdnTile_AheadOp : GdnTile_Op<"ahead", [
     on what the loop carries: it reads tiles that copies of the iteration fill, and writes
     tiles that the rest of the iteration reads. Fragments are those of the kernel.
 
-    `gdn-tile-specialize-warps` gives the region `teams` roles with the warps of the kernel each,
-    which take turns: role t runs the iterations t, t + teams, ... and is as far ahead as
-    the stages of the tiles reach. Without roles it is run in its place.
+    `gdn-tile-specialize-warps` gives the region a role of `teams` teams with as many warps as
+    the kernel each, which take turns: team t runs the iterations t, t + teams, ... and is
+    as far ahead as the stages of the tiles reach. Without roles it is run in its place.
 
     ```mlir
     gdn_tile.ahead teams(2) {
@@ -46,9 +46,8 @@ def GdnTile_RolesOp : GdnTile_Op<"roles", [
   let description = [{
     Each `gdn_tile.role` in the region is the program of its own warps; the roles run
     side by side. The first role has the warps of the kernel attribute; the warps of the
-    others follow in order. A role may hold fragments if it has as many warps as the
-    first and they fill warpgroups of the block. What stands in front of the op is run by all warps; behind
-    it the block ends.
+    others follow in order. A role, or each of its teams, may hold fragments if it has as
+    many warps as the first and they fill warpgroups of the block. What stands in front of the op is run by all warps; behind it the block ends.
 
     `gdn_tile.barrier` in a role is a barrier of the warps of the role.
 
@@ -78,11 +77,28 @@ def GdnTile_RoleOp : GdnTile_Op<"role", [
     `registers` is the number of registers of a thread in the role (`setmaxnreg`), a
     multiple of 8 in 24..256, or absent. It belongs to whole warpgroups: if one
     role of a warpgroup (four warps, counted from the first) has it, all have the same.
+
+    With `teams(n)` the warps are n teams of `warps` / n, a power of two, each of which runs the program for itself
+    and finds its number by `gdn_tile.team`: fragments, barriers and the items of a
+    `gdn_tile.each_warp` are those of a team, and a tile that is allocated in the role
+    exists once for each team. One program for all of them, because two copies of a long one
+    do not fit the instruction cache.
   }];
-  let arguments = (ins StrAttr:$name, I64Attr:$warps, OptionalAttr<I64Attr>:$registers);
+  let arguments = (ins StrAttr:$name, I64Attr:$warps,
+                       DefaultValuedOptionalAttr<I64Attr, "1">:$teams,
+                       OptionalAttr<I64Attr>:$registers);
   let regions = (region SizedRegion<1>:$body);
+  let extraClassDeclaration = [{
+    int64_t getWarpsOfTeam() { return getWarps() / getTeams(); }
+    /// Whether a thread has too few registers for anything but what it computes
+    /// at the time.
+    bool isScarce() {
+      constexpr uint64_t enough = 224;
+      return getRegisters().value_or(enough) < enough;
+    }
+  }];
   let assemblyFormat = [{
-    $name `warps` `(` $warps `)`
+    $name `warps` `(` $warps `)` (`teams` `(` $teams^ `)`)?
     (`registers` `(` $registers^ `)`)? $body attr-dict
   }];
   let hasVerifier = 1;
@@ -92,6 +108,16 @@ def GdnTile_RoleEndOp : GdnTile_Op<"role_end", [
     HasParent<"RoleOp">, Pure, Terminator]> {
   let summary = "end of a role";
   let assemblyFormat = "attr-dict";
+}
+
+def GdnTile_TeamOp : GdnTile_Op<"team", [Pure]> {
+  let summary = "number of the team of a role that runs the op";
+  let description = [{
+    From 0 to n - 1, of the n teams of the `gdn_tile.role` around the op.
+  }];
+  let results = (outs Index:$result);
+  let assemblyFormat = "attr-dict";
+  let hasVerifier = 1;
 }
 
 def GdnTile_RingOp : GdnTile_Op<"ring", [

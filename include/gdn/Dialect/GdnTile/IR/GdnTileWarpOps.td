@@ -10,10 +10,11 @@
 
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 
-def GdnTile_Precision : I32EnumAttr<"ProductPrecision", "how operands of f32 enter a product of tensor cores", [
+def GdnTile_Precision : I32EnumAttr<"ProductPrecision", "how operands enter a product of tensor cores", [
   I32EnumAttrCase<"TF32", 0, "tf32">,
   I32EnumAttrCase<"BF16x3", 1, "bf16x3">,
-  I32EnumAttrCase<"TF32x3", 2, "tf32x3">
+  I32EnumAttrCase<"TF32x3", 2, "tf32x3">,
+  I32EnumAttrCase<"Exact", 3, "exact">
 ]> {
   let cppNamespace = "::mlir::gdn_tile";
   let genSpecializedAttr = 0;
@@ -29,7 +30,8 @@ def GdnTile_EachWarpOp : GdnTile_Op<"each_warp", [
     in this order. Items of different warps run side by side. In the region
 
     * fragments belong to one warp: they have 16 rows (or one) and the layout of a kernel of one
-      warp, so that a fragment is both operands of `gdn_tile.warp_mma` as it stands;
+      warp, so that a fragment is both operands of `gdn_tile.warp_mma` as it stands; of a
+      fragment of all warps `gdn_tile.own_rows` takes a part;
     * a tile that is allocated there is the warp's own and lives as long as the item; `gdn_tile.free`
       ends its life earlier;
     * of the tiles of the block an item writes only what no other item reads or writes;
@@ -76,15 +78,16 @@ def GdnTile_WarpMmaOp : GdnTile_Op<"warp_mma", [
     Pure, AllTypesMatch<["a", "b"]>]> {
   let summary = "product of a fragment and the transpose of another, in one warp";
   let description = [{
-    `result = a * b^T + acc` (without acc: `a * b^T`): `a` and `b` are `vector<16xKxf32>`,
-    K a multiple of 16, the result is `vector<16x16xf32>`. Only in the region of a
-    `gdn_tile.each_warp`. The operands enter as
+    `result = a * b^T + acc` (without acc: `a * b^T`): `a` and `b` are `vector<16xKxT>`,
+    K a multiple of 16, T = f32, bf16 or f16, the result is `vector<16x16xf32>`. Only in the
+    region of a `gdn_tile.each_warp`. The operands enter as
 
-    | `precision` | operands | error of a product, relative |
-    |---|---|---|
-    | `tf32` | rounded to TF32 | 2^-10 |
-    | `bf16x3` | two bfloat16 parts each; low times low is left out | 2^-16 |
-    | `tf32x3` | two TF32 parts each; low times low is left out | 2^-21 |
+    | `precision` | T | operands | error of a product, relative |
+    |---|---|---|---|
+    | `tf32` | f32 | rounded to TF32 | 2^-10 |
+    | `bf16x3` | f32 | two bfloat16 parts each; low times low is left out | 2^-16 |
+    | `tf32x3` | f32 | two TF32 parts each; low times low is left out | 2^-21 |
+    | `exact` | bf16, f16 | as they are | 0 |
 
     ```mlir
     %y = gdn_tile.warp_mma %z, %l acc(%y0) bf16x3 : vector<16x16xf32>
@@ -96,6 +99,28 @@ def GdnTile_WarpMmaOp : GdnTile_Op<"warp_mma", [
   let results = (outs GdnTile_Fragment:$result);
   let assemblyFormat = [{
     $a `,` $b (`acc` `(` $acc^ `:` type($acc) `)`)? $precision attr-dict `:` type($a) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def GdnTile_OwnRowsOp : GdnTile_Op<"own_rows", [Pure]> {
+  let summary = "a block of the rows that an item's warp holds";
+  let description = [{
+    Rows 16 w to 16 w + 15 and columns `column` to `column` + N - 1 of a fragment of all W warps,
+    `vector<(16 W)xMxT>` to `vector<16xNxT>`, w = item of the enclosing `gdn_tile.each_warp`,
+    whose count is W: item w is warp w's there. Nothing moves: the elements lie in these
+    registers of the warp. `column`, M and N are multiples of 16.
+
+    ```mlir
+    gdn_tile.each_warp (%w) in (%c4) {
+      %y = gdn_tile.own_rows %x[16] : vector<64x64xf32> to vector<16x16xf32>
+    }
+    ```
+  }];
+  let arguments = (ins GdnTile_Fragment:$value, I64Attr:$column);
+  let results = (outs GdnTile_Fragment:$result);
+  let assemblyFormat = [{
+    $value `[` $column `]` attr-dict `:` type($value) `to` type($result)
   }];
   let hasVerifier = 1;
 }
