@@ -303,7 +303,7 @@ LogicalResult ManifestBuilder::addLaunch(gpu::LaunchFuncOp op) {
                       {"block", block.getSExtValue()},
                       {"shared", shared.getSExtValue()},
                       {"parameters", std::move(parameters)}};
-  if (op->hasAttr("gdn.overlaps"))
+  if (op->hasAttr(gdn_tile::kOverlapsAttrName))
     launch["overlaps"] = true;
   if (op->hasAttr(gdn_tile::kBesideAttrName))
     launch["beside"] = true;

@@ -212,7 +212,7 @@ LogicalResult ConvertGdnTileToNVVMPass::convertLaunch(
       builder, loc, kernel, gpu::KernelDim3{launch.getGrid(), one, one},
       gpu::KernelDim3{threads, one, one}, shared, launch.getArgs());
   if (info.overlaps)
-    converted->setAttr("gdn.overlaps", builder.getUnitAttr());
+    converted->setAttr(kOverlapsAttrName, builder.getUnitAttr());
   if (launch.getBeside() && startsEarly.contains(launch.getKernel()))
     converted->setAttr(kBesideAttrName, builder.getUnitAttr());
   launch.erase();

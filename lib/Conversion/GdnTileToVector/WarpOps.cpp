@@ -27,34 +27,78 @@ mlir::gdn::tile_to_vector::lowerEachWarp(Lowering &lowering,
   return status;
 }
 
+/// The bfloat16 parts of a fragment, high and low, as buffers of f32.
+static std::pair<Value, Value> splitInTwo(Lowering &lowering, Value fragment) {
+  ImplicitLocOpBuilder &b = lowering.b;
+  VectorType type = getFragmentType(fragment);
+  int64_t width = getPieceWidth(type.getDimSize(1));
+  auto roundedType = VectorType::get(width, b.getBF16Type());
+  auto round = [&](Value value) {
+    return lowering.toF32(arith::TruncFOp::create(b, roundedType, value));
+  };
+  Value high = lowering.allocateFragment(type);
+  Value low = lowering.allocateFragment(type);
+  lowering.loop(type.getDimSize(0), 1, [&](Value i) {
+    lowering.loop(type.getDimSize(1), width, [&](Value j) {
+      Value value = lowering.piece(fragment, i, j, width);
+      Value rounded = round(value);
+      vector::StoreOp::create(b, rounded, high, ValueRange{i, j});
+      Value error = arith::SubFOp::create(b, value, rounded);
+      vector::StoreOp::create(b, round(error), low, ValueRange{i, j});
+    });
+  });
+  return {high, low};
+}
+
+/// Element [i, j] of a b^T + acc, acc null for none.
+static Value multiplyRows(Lowering &lowering, VectorType operand, Value a,
+                          Value b, Value i, Value j, Value acc) {
+  ImplicitLocOpBuilder &builder = lowering.b;
+  int64_t k = operand.getDimSize(1), width = getPieceWidth(k);
+  auto pieceType = VectorType::get(width, operand.getElementType());
+  auto load = [&](Value matrix, Value row, Value p) {
+    return lowering.toF32(
+        vector::LoadOp::create(builder, pieceType, matrix, ValueRange{row, p}));
+  };
+  auto contract = arith::FastMathFlags::contract;
+  Value sums = lowering.reduce(
+      lowering.index(0), lowering.index(k), width,
+      lowering.splat(0.0, VectorType::get(width, builder.getF32Type())),
+      [&](Value p, Value sum) -> Value {
+        Value product = arith::MulFOp::create(builder, load(a, i, p),
+                                              load(b, j, p), contract);
+        return arith::AddFOp::create(builder, sum, product, contract);
+      });
+  Value sum =
+      vector::ReductionOp::create(builder, vector::CombiningKind::ADD, sums);
+  return acc ? arith::AddFOp::create(builder, acc, sum).getResult() : sum;
+}
+
+// Of f32 operands in three products of parts as on the GPU, so that forms that
+// split them elsewhere compute the same bits; TF32 is taken for float32.
 LogicalResult mlir::gdn::tile_to_vector::lowerWarpMma(Lowering &lowering,
                                                       gdn_tile::WarpMmaOp op) {
   ImplicitLocOpBuilder &b = lowering.b;
   auto type = cast<VectorType>(op.getResult().getType());
-  int64_t k = getFragmentType(op.getA()).getDimSize(1);
-  int64_t width = getPieceWidth(k);
-  auto pieceType = VectorType::get(width, b.getF32Type());
+  SmallVector<std::pair<Value, Value>> products;
+  if (op.getPrecision() == gdn_tile::ProductPrecision::BF16x3) {
+    auto [leftHigh, leftLow] = splitInTwo(lowering, op.getA());
+    auto [rightHigh, rightLow] = splitInTwo(lowering, op.getB());
+    products = {
+        {leftLow, rightHigh}, {leftHigh, rightLow}, {leftHigh, rightHigh}};
+  } else {
+    products = {{lowering.buffer(op.getA()), lowering.buffer(op.getB())}};
+  }
+  VectorType operand = getFragmentType(op.getA());
   Value memref = lowering.allocateFragment(type);
-  auto load = [&](Value matrix, Value row, Value p) -> Value {
-    return lowering.toF32(lowering.piece(matrix, row, p, width));
-  };
   lowering.loop(type.getDimSize(0), 1, [&](Value i) {
     lowering.loop(type.getDimSize(1), 1, [&](Value j) {
-      Value sums = lowering.reduce(
-          lowering.index(0), lowering.index(k), width,
-          lowering.splat(0.0, pieceType), [&](Value p, Value acc) -> Value {
-            auto contract = arith::FastMathFlags::contract;
-            Value product = arith::MulFOp::create(
-                b, load(op.getA(), i, p), load(op.getB(), j, p), contract);
-            return arith::AddFOp::create(b, acc, product, contract);
-          });
-      Value sum =
-          vector::ReductionOp::create(b, vector::CombiningKind::ADD, sums);
-      if (op.getAcc()) {
-        Value acc = vector::ExtractOp::create(
-            b, lowering.piece(op.getAcc(), i, j, 1), ArrayRef<int64_t>{0});
-        sum = arith::AddFOp::create(b, acc, sum);
-      }
+      Value sum;
+      if (op.getAcc())
+        sum = vector::ExtractOp::create(b, lowering.piece(op.getAcc(), i, j, 1),
+                                        ArrayRef<int64_t>{0});
+      for (auto [left, right] : products)
+        sum = multiplyRows(lowering, operand, left, right, i, j, sum);
       memref::StoreOp::create(b, sum, memref, ValueRange{i, j});
     });
   });

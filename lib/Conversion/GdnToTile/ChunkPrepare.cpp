@@ -279,8 +279,6 @@ void ChunkPrepare::writeFactors() {
 }
 
 void ChunkPrepare::writeFlags() {
-  if (!plan.isUnit)
-    return;
   k.eachWarp(k.index(1), [&](Value) {
     Value flag = arith::SelectOp::create(k, anyIsSplit(), k.constant(1.0),
                                          k.constant(0.0));

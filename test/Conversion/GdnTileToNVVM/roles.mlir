@@ -244,9 +244,9 @@ func.func @rare_tile(%x: memref<64x64xbf16>, %y: memref<64x32xf32>, %f: memref<1
 // CHECK: llvm.func @overlapping
 // CHECK-NEXT: nvvm.griddepcontrol launch_dependents
 // CHECK-NEXT: nvvm.griddepcontrol wait
-// CHECK: gpu.launch_func @kernels::@overlapping {{.*}}gdn.overlaps
+// CHECK: gpu.launch_func @kernels::@overlapping {{.*}}gdn_tile.overlaps
 // CHECK: gpu.launch_func @kernels::@other
-// CHECK-NOT: gdn.overlaps
+// CHECK-NOT: gdn_tile.overlaps
 func.func @overlapping() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 4>} {
   gdn_tile.overlap_launches
   return

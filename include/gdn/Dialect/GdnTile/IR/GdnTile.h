@@ -37,6 +37,8 @@ namespace mlir::gdn_tile {
 constexpr llvm::StringLiteral kKernelAttrName = "gdn_tile.kernel";
 /// Of a gpu.launch_func: a unit attribute, `beside` of a gdn_tile.launch.
 constexpr llvm::StringLiteral kBesideAttrName = "gdn_tile.beside";
+/// The same of a kernel with a gdn_tile.overlap_launches.
+constexpr llvm::StringLiteral kOverlapsAttrName = "gdn_tile.overlaps";
 
 /// Name of the attribute of a loop that says how many tiles each of its copies
 /// may fill ahead, for gdn-tile-pipeline-copies.
