@@ -161,25 +161,32 @@ func.func @votes(%x: memref<?x16xf32>) attributes {gdn_tile.kernel = #gdn_tile.k
 
 // -----
 
-// Item w is warp w's where it takes rows of a fragment of all warps: these registers. Operands of 16 bits enter as
-// they are, two m16n8k16 for a product.
+// Item w is warp w's where it takes rows of a fragment of all warps: these registers, here of columns 16 to 31, 64 bytes
+// behind the first. Operands of 16 bits enter as they are, two m16n8k16 for a product: of the rows 0 to 7 and 8 to 15 of
+// the right one, k from 0 and from 8.
 // CHECK-LABEL: llvm.func @own_rows
+// CHECK: %[[AT:.*]] = llvm.getelementptr %{{.*}}[64]
+// CHECK: %[[LOADED:.*]] = llvm.load %[[AT]]
+// CHECK: %[[WORD:.*]] = llvm.extractelement %[[LOADED]]
+// CHECK: %[[X:.*]] = llvm.bitcast %[[WORD]] : i32 to f32
 // CHECK-NOT: nvvm.read.ptx.sreg.ctaid
-// CHECK: %[[ROUNDED:.*]] = llvm.fptrunc
-// CHECK: nvvm.mma.sync A[{{.*}}] B[{{.*}}] C[{{.*}}] {{.*}}multiplicandAPtxType = #nvvm.mma_type<bf16>{{.*}}shape = #nvvm.shape<m = 16, n = 8, k = 16>
-// CHECK: nvvm.mma.sync
+// CHECK: scf.if
+// CHECK: llvm.insertelement %[[X]]
+// CHECK: llvm.fptrunc
+// CHECK: nvvm.mma.sync A[%[[A0:.*]], %[[A1:.*]], %[[A2:.*]], %[[A3:.*]]] B[%[[A0]], %[[A2]]] C[{{.*}}] {{.*}}multiplicandAPtxType = #nvvm.mma_type<bf16>{{.*}}shape = #nvvm.shape<m = 16, n = 8, k = 16>
+// CHECK: nvvm.mma.sync A[%[[A0]], %[[A1]], %[[A2]], %[[A3]]] B[%[[A1]], %[[A3]]]
 // CHECK-NOT: nvvm.mma.sync
-func.func @own_rows(%o: memref<64x16xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+func.func @own_rows(%o: memref<64x32xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
   %c16 = arith.constant 16 : index
-  %x = gdn_tile.load %o[%c0, %c0] dims [0, 1] : memref<64x16xf32>, vector<64x16xf32>
+  %x = gdn_tile.load %o[%c0, %c0] dims [0, 1] : memref<64x32xf32>, vector<64x32xf32>
   gdn_tile.each_warp (%w) in (%c4) {
-    %own = gdn_tile.own_rows %x[0] : vector<64x16xf32> to vector<16x16xf32>
+    %own = gdn_tile.own_rows %x[16] : vector<64x32xf32> to vector<16x16xf32>
     %a = arith.truncf %own : vector<16x16xf32> to vector<16x16xbf16>
     %p = gdn_tile.warp_mma %a, %a exact : vector<16x16xbf16> -> vector<16x16xf32>
     %row = arith.muli %w, %c16 : index
-    gdn_tile.store %p, %o[%row, %c0] dims [0, 1] : vector<16x16xf32>, memref<64x16xf32>
+    gdn_tile.store %p, %o[%row, %c0] dims [0, 1] : vector<16x16xf32>, memref<64x32xf32>
   }
   return
 }
