@@ -11,9 +11,12 @@ STORAGE = {"bf16": np.uint16, "f16": np.float16, "f32": np.float32, "i32": np.in
 
 
 def host_library(text, path):
-    """The functions of a module on the host; skips where gdn-opt is not built."""
+    """The functions of a module on the host; skips where gdn-opt is not built.
+
+    They run for milliseconds and are compiled for seconds, so LLVM does not optimize them.
+    """
     need_tool("gdn-opt")
-    return host.Library(text, path)
+    return host.Library(text, path, optimize="-O0")
 
 
 def merge(texts):
