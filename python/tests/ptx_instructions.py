@@ -1,6 +1,6 @@
 # Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The instructions of ptx_machine, as a mix-in for its Block."""
+"""The instructions of ptx_machine, as a mix-in for its Blocks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from ptx_machine import (
     F32,
     U32,
     U64,
-    Block,
+    Blocks,
     PtxError,
+    _item,
     _tf32,
     bf16_to_f32,
     f16_to_f32,
@@ -32,11 +33,22 @@ def _kind(suffix):
     return (_SIGNED if suffix[0] == "s" else _UNSIGNED)[int(suffix[1:])]
 
 
+def _high_half(a, b):
+    """The upper 64 bits of products of 64 bits, in halves: numpy has no integers of 128 bits."""
+    x, y, low = a.view(U64), b.view(U64), U64(0xFFFFFFFF)
+    middle = (x >> U64(32)) * (y & low) + ((x & low) * (y & low) >> U64(32))
+    other = (x & low) * (y >> U64(32)) + (middle & low)
+    high = (x >> U64(32)) * (y >> U64(32)) + (middle >> U64(32)) + (other >> U64(32))
+    if a.dtype == np.int64:  # a negative number is 2^64 too large
+        high = high - np.where(a < 0, y, U64(0)) - np.where(b < 0, x, U64(0))
+    return high
+
+
 def _unsigned(value):
     return value if value.dtype in (bool, F32) else value.view(f"u{value.dtype.itemsize}")
 
 
-class Instructions(Block):
+class Instructions(Blocks):
     # ---- moves
 
     def op_mov(self, op, args, mask):
@@ -46,7 +58,7 @@ class Instructions(Block):
             is_open = [s.startswith("%") and s not in self.registers for s in source]
             if all(is_open):
                 is_open = [False, False]
-            halves = [np.full(self.threads, 0x7FFF) if o else self.read(s, np.uint16) for s, o in zip(source, is_open)]
+            halves = [np.full(self.lanes, 0x7FFF) if o else self.read(s, np.uint16) for s, o in zip(source, is_open)]
             low, high = (half.astype(U32) for half in halves)
             return self.write(to, low | high << U32(16), mask)
         value = self.read(source, _kind(op[1].replace("u", "b")))
@@ -64,16 +76,16 @@ class Instructions(Block):
         space, kind = op[1], _kind(op[-1])
         if space == "param":
             value = self.arguments[args[1][1:-1]]
-            return self.write(args[0], np.full(self.threads, value, U64), mask)
+            return self.write(args[0], np.full(self.lanes, value, U64), mask)
         registers = args[0] if isinstance(args[0], list) else [args[0]]
         size = np.dtype(kind).itemsize
         address = self.address(args[1], mask)
         total = size * len(registers)
-        data = (self.load_shared(address, total, self.tid[mask]) if space == "shared"
+        data = (self.load_shared(address, total, self.lanes_of(mask)) if space == "shared"
                 else self.load_global(address, total))
-        for i, register in enumerate(registers):
-            value = np.zeros(self.threads, f"u{size}")
-            value[mask] = np.ascontiguousarray(data[:, i * size:(i + 1) * size]).view(f"u{size}")[:, 0]
+        columns = np.ascontiguousarray(data.view(f"u{size}").reshape(address.size, -1).T)
+        for register, column in zip(registers, columns):
+            value = self.spread(column, mask)
             if op[-1] == "s32" and register.startswith("%rd"):
                 value = value.view(np.int32).astype(np.int64).view(U64)
             self.write(register, value, mask)
@@ -85,11 +97,11 @@ class Instructions(Block):
     def op_st(self, op, args, mask):
         registers = args[1] if isinstance(args[1], list) else [args[1]]
         kind = _kind(op[-1].replace("f", "b"))
-        columns = [self.read(r, kind)[mask] for r in registers]
-        data = np.stack(columns, 1).view(np.uint8)
+        columns = np.stack([self.read(r, kind) for r in registers], 1)[self.lanes_of(mask)]
+        data = columns.view(_item(columns.itemsize * len(registers)))[:, 0]
         address = self.address(args[0], mask)
         if op[1] == "shared":
-            self.store_shared(address, data, self.tid[mask])
+            self.store_shared(address, data, self.lanes_of(mask))
         else:
             self.store_global(address, data)
 
@@ -197,9 +209,8 @@ class Instructions(Block):
         a, b = (self.read(x, _UNSIGNED[bits]).view(_kind(op[-1])) for x in args[1:])
         if form == "lo":
             return self.write(args[0], _unsigned(a * b), mask)
-        if bits == 64:  # numpy has no integers of 128 bits
-            high = [int(x) * int(y) >> 64 for x, y in zip(a, b)]
-            return self.write(args[0], _unsigned(np.array(high, a.dtype)), mask)
+        if bits == 64:
+            return self.write(args[0], _high_half(a, b), mask)
         wide = a.astype(_kind(op[-1][0] + str(2 * bits))) * b
         if form == "hi":
             wide = (wide >> wide.dtype.type(bits)).astype(a.dtype)
@@ -252,20 +263,22 @@ class Instructions(Block):
 
     # ---- warps
 
-    def _lanes(self, mask):
-        """(warps, 32) table of the threads of the warps that take part as a whole."""
-        threads = np.flatnonzero(mask)
-        if threads.size % 32 or (threads[::32] % 32).any() or (np.diff(threads.reshape(-1, 32)) != 1).any():
+    def _warps(self, mask):
+        """(warps, 32) table of the lanes of the warps that take part as a whole."""
+        if self.whole:
+            return self.every_warp
+        lanes = np.flatnonzero(mask)
+        if lanes.size % 32 or (lanes[::32] % 32).any() or (np.diff(lanes.reshape(-1, 32)) != 1).any():
             raise PtxError(f"{self.kernel.name}: a warp instruction in a part of a warp")
-        return threads.reshape(-1, 32)
+        return lanes.reshape(-1, 32)
 
     def op_shfl(self, op, args, mask):
-        threads = self._lanes(mask)
+        warps = self._warps(mask)
         value = self.read(args[1], U32)
         control = int(args[3], 0)
         lane = np.arange(32)
         if op[2] == "idx":
-            return self._shuffle_from(args, mask, threads, value)
+            return self._shuffle_from(args, mask, warps, value)
         by = int(args[2], 0)
         segment = control >> 8 & 31
         if op[2] == "bfly":
@@ -275,105 +288,87 @@ class Instructions(Block):
             source = np.where(source < (lane & segment), lane, source)
         else:
             raise PtxError(f"unknown instruction {'.'.join(op)}")
-        result = np.zeros(self.threads, U32)
-        result[threads] = value[threads[:, source]]
-        self.write(args[0], result, mask)
+        self._write_warps(args[0], value[warps[:, source]], warps, mask)
 
-    def _shuffle_from(self, args, mask, threads, value):
-        source = self.read(args[2], U32)[threads].astype(np.int64) & 31
-        result = np.zeros(self.threads, U32)
-        result[threads] = np.take_along_axis(value[threads], source, 1)
-        self.write(args[0], result, mask)
+    def _write_warps(self, register, table, warps, mask):
+        """Writes a table (warp, 32)."""
+        result = table.reshape(-1)
+        if not self.whole:
+            result = np.zeros(self.lanes, table.dtype)
+            result[warps] = table
+        self.write(register, result, mask)
+
+    def _shuffle_from(self, args, mask, warps, value):
+        source = self.read(args[2], U32)[warps].astype(np.int64) & 31
+        self._write_warps(args[0], np.take_along_axis(value[warps], source, 1), warps, mask)
 
     def op_bar(self, op, args, mask):
         if op[2] != "popc":
             raise PtxError(f"unknown instruction {'.'.join(op)}")
-        self.write(args[0], np.full(self.threads, np.count_nonzero(self.read(args[2], bool)), U32), mask)
+        counts = self.read(args[2], bool).reshape(self.blocks, -1).sum(1, dtype=U32)
+        self.write(args[0], counts[self.block], mask)
 
     def op_vote(self, op, args, mask):
-        threads = self._lanes(mask)
-        lanes = self.read(args[1], bool)[threads]
+        warps = self._warps(mask)
+        lanes = self.read(args[1], bool)[warps]
         if op[2] == "any":
-            result = np.zeros(self.threads, bool)
-            result[threads] = lanes.any(1)[:, None]
+            result = lanes.any(1)
         elif op[2] == "ballot":
-            result = np.zeros(self.threads, U32)
-            result[threads] = (lanes.astype(U32) << np.arange(32, dtype=U32)).sum(1, dtype=U32)[:, None]
+            result = (lanes.astype(U32) << np.arange(32, dtype=U32)).sum(1, dtype=U32)
         else:
             raise PtxError(f"unknown instruction {'.'.join(op)}")
-        self.write(args[0], result, mask)
-
-    def _matrix_rows(self, address, mask, count):
-        """Addresses of the rows of the matrices: (warps, count, 8)."""
-        return address.reshape(-1, 32)[:, :8 * count].reshape(-1, count, 8)
+        self._write_warps(args[0], np.repeat(result[:, None], 32, 1), warps, mask)
 
     def op_ldmatrix(self, op, args, mask):
-        threads = self._lanes(mask)
+        warps = self._warps(mask)
         count, transpose = int(op[4][1:]), "trans" in op
-        rows = self._matrix_rows(self.address(args[1], mask), mask, count)
-        readers = self._matrix_rows(self.tid[mask], mask, count)
-        data = self.load_shared(rows.reshape(-1), 16, readers.reshape(-1)).view(np.uint16)
-        data = data.reshape(*rows.shape, 8)  # (warps, matrix, row, column)
+        # Lane 8 i + j of a warp has the address of row j of matrix i.
+        rows = self.address(args[1], mask).reshape(-1, 32)[:, :8 * count].reshape(-1)
+        data = self.load_shared(rows, 16, warps[:, :8 * count].reshape(-1)).view(np.uint16)
+        data = data.reshape(-1, count, 8, 8)  # (warps, matrix, row, column)
         if transpose:
             data = data.swapaxes(2, 3)
-        pairs = data.reshape(*data.shape[:2], 32, 2).astype(U32)
-        for i, register in enumerate(args[0]):
-            value = np.zeros(self.threads, U32)
-            value[threads] = pairs[:, i, :, 0] | pairs[:, i, :, 1] << U32(16)
-            self.write(register, value, mask)
+        pairs = np.ascontiguousarray(data.swapaxes(0, 1)).view(U32).reshape(count, -1, 32)
+        for register, table in zip(args[0], pairs):
+            self._write_warps(register, table, warps, mask)
 
     def op_movmatrix(self, op, args, mask):
-        threads = self._lanes(mask)
-        value = self.read(args[1], U32)[threads]
-        matrix = np.stack([value & U32(0xFFFF), value >> U32(16)], -1).reshape(-1, 8, 8).swapaxes(1, 2)
-        pairs = matrix.reshape(-1, 32, 2)
-        result = np.zeros(self.threads, U32)
-        result[threads] = pairs[..., 0] | pairs[..., 1] << U32(16)
-        self.write(args[0], result, mask)
+        warps = self._warps(mask)
+        matrix = self.read(args[1], U32)[warps].view(np.uint16).reshape(-1, 8, 8)
+        pairs = np.ascontiguousarray(matrix.swapaxes(1, 2)).view(U32).reshape(-1, 32)
+        self._write_warps(args[0], pairs, warps, mask)
 
     def op_mma(self, op, args, mask):
-        threads = self._lanes(mask)
+        warps = self._warps(mask)
         shape, kind = op[3], op[7]
-        group, quad = np.arange(32) // 4, np.arange(32) % 4
-        registers = [np.stack([self.read(r, U32)[threads] for r in arg], -1) for arg in args[1:]]
-        a, b, c = registers
-        warps = threads.shape[0]
-        depth = {"m16n8k16": 16, "m16n8k8": 8}[shape]
-        left, right = np.zeros((warps, 16, depth), F32), np.zeros((warps, depth, 8), F32)
+        if (shape, kind) not in _OPERANDS:
+            raise PtxError(f"unknown instruction {'.'.join(op)}")
+        left, right, start = (np.stack([self.read(r, U32) for r in arg], -1)[warps] for arg in args[1:])
         if kind == "tf32":
-            for i in range(4):
-                left[:, group + 8 * (i % 2), quad + 4 * (i // 2)] = _tf32(a[..., i])
-            for i in range(2):
-                right[:, quad + 4 * i, group] = _tf32(b[..., i])
+            left, right = _tf32(left), _tf32(right)
         else:
             widen = bf16_to_f32 if kind == "bf16" else f16_to_f32
-            for i in range(4):
-                for half in range(2):
-                    value = widen((a[..., i] >> U32(16 * half) & U32(0xFFFF)).astype(np.uint16))
-                    left[:, group + 8 * (i % 2), 2 * quad + half + 8 * (i // 2)] = value
-            for i in range(2):
-                for half in range(2):
-                    value = widen((b[..., i] >> U32(16 * half) & U32(0xFFFF)).astype(np.uint16))
-                    right[:, 2 * quad + half + 8 * i, group] = value
+            left, right = widen(left.view(np.uint16)), widen(right.view(np.uint16))
+        left, right = (x.reshape(len(warps), -1)[:, at] for x, at in zip((left, right), _OPERANDS[shape, kind]))
         product = left.astype(np.float64) @ right
-        for i in range(4):
-            part = product[:, group + 8 * (i // 2), 2 * quad + i % 2]
-            value = np.zeros(self.threads, F32)
-            value[threads] = (part + np.ascontiguousarray(c[..., i]).view(F32)).astype(F32)
-            self.write(args[0][i], value, mask)
+        results = product.reshape(len(warps), -1)[:, _RESULTS] + start.view(F32)
+        for i, register in enumerate(args[0]):
+            self._write_warps(register, results[:, :, i].astype(F32), warps, mask)
 
     # ---- asynchronous copies
 
     def op_cp(self, op, args, mask):
         if op[2] == "commit_group":
-            self.groups.append(self.copies)
-            self.copies = []
+            self.groups[mask] += 1
         elif op[2] in ("wait_group", "wait_all"):
-            pending = int(args[0]) if args else 0
-            for copies in self.groups[:len(self.groups) - pending]:
-                for offset, data, thread in copies:
-                    self.store_shared(offset, data, thread)
-            self.groups = self.groups[len(self.groups) - pending:]
+            landed = np.where(mask, self.groups - (int(args[0]) if args else 0), 0)
+            copies, self.copies = self.copies, []
+            for lane, offset, data, group in copies:
+                done = group < landed[lane]
+                if done.any():
+                    self.store_shared(offset[done], data[done], lane[done])
+                if not done.all():
+                    self.copies.append(tuple(x[~done] for x in (lane, offset, data, group)))
         else:
             self._start_copy(args, mask)
 
@@ -382,19 +377,45 @@ class Instructions(Block):
         offset, address = self.address(args[0], mask), self.address(args[1], mask)
         count = self.read(args[3], U32)[mask] if len(args) > 3 else np.full(offset.size, size)
         data = np.zeros((offset.size, size), np.uint8)
-        for length in np.unique(count):
-            if length:
-                chosen = count == length
-                data[chosen, :length] = self.load_global(address[chosen], int(length))
+        for length in set(count.tolist()) - {0}:
+            chosen = count == length
+            data[chosen, :length] = self.load_global(address[chosen], length).view(np.uint8).reshape(-1, length)
         # The place must be free from now on; the data are there at the wait.
-        thread = self.tid[mask]
-        self._check_shared(offset, size)
-        self._note(offset, size, thread, writes=True)
-        self.shared[offset[:, None] + np.arange(size)] = 0xFF
-        self.copies.append((offset, data, thread))
+        lane = self.lanes_of(mask)
+        self.store_shared(offset, np.full(data.shape, 0xFF, np.uint8).view(_item(size))[:, 0], lane)
+        self.copies.append((lane, offset, data.view(_item(size))[:, 0], self.groups[lane]))
+
+
+def _operand_tables():
+    """Where the entries of the operands of mma lie among the registers of a warp (lane, register, half of it)."""
+    row, column = np.arange(16)[:, None], np.arange(8)
+    deep = np.arange(8)
+    words = (
+        (row % 8 * 4 + deep % 4) * 4 + row // 8 + 2 * (deep // 4),
+        (column * 4 + deep[:, None] % 4) * 2 + deep[:, None] // 4,
+    )
+    deep = np.arange(16)
+    lane, register, half = deep % 8 // 2, deep // 8, deep % 2
+    halves = (
+        ((row % 8 * 4 + lane) * 4 + row // 8 + 2 * register) * 2 + half,
+        ((column * 4 + lane[:, None]) * 2 + register[:, None]) * 2 + half[:, None],
+    )
+    return {("m16n8k8", "tf32"): words, ("m16n8k16", "bf16"): halves, ("m16n8k16", "f16"): halves}
+
+
+_OPERANDS = _operand_tables()
+# The same of the result: its entry for a lane and register.
+_LANE, _REGISTER = np.arange(32)[:, None], np.arange(4)
+_RESULTS = (_LANE // 4 + 8 * (_REGISTER // 2)) * 8 + 2 * (_LANE % 4) + _REGISTER % 2
+
+# So many lanes at a time, where there are as many: fewer calls of numpy, and arrays that stay in the cache.
+_LANES = 2048
 
 
 def launch(kernel, grid, threads, shared_bytes, arguments, memory):
-    """Runs all blocks of a grid, in order."""
-    for block in range(grid):
-        Instructions(kernel, threads, memory, shared_bytes, block, arguments).run()
+    """Runs all blocks of a grid, some at a time, in order."""
+    count = max(1, _LANES // threads)
+    with np.errstate(all="ignore"):
+        for first in range(0, grid, count):
+            block_ids = range(first, min(first + count, grid))
+            Instructions(kernel, threads, memory, shared_bytes, block_ids, arguments).run()

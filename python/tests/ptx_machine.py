@@ -1,6 +1,6 @@
 # Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs PTX kernels without a GPU: one block after the other, all its threads at once in numpy.
+"""Runs PTX kernels without a GPU: all threads of some blocks at once in numpy.
 
 Written from the PTX manual, for what gdn-compile emits for targets before sm_90. Beside the results
 it checks what a GPU hides: every access outside an array stops the run, asynchronous copies land
@@ -17,6 +17,10 @@ import numpy as np
 U32, U64, F32 = np.uint32, np.uint64, np.float32
 _BASE = 1 << 20  # address of the first array
 _GAP = 1 << 12  # between arrays: no access may land there
+
+# A note on two bytes of shared memory is the time of the access and who made it: a thread, all of a
+# warp whose barrier followed (from _ORDERED on), or several threads.
+_TIME, _ORDERED, _SEVERAL = 1 << 12, 1 << 10, (1 << 12) - 1
 
 
 class PtxError(Exception):
@@ -68,7 +72,7 @@ class Kernel:
                 raise PtxError(f"no instruction: {statement}")
             negated, predicate, opcode, rest = match.groups()
             self.code.append((predicate, bool(negated), opcode.split("."), _operands(rest)))
-
+        self.has_warp_barriers = any(opcode[:2] == ["bar", "warp"] for _, _, opcode, _ in self.code)
 
     def _successors(self, start):
         """Where the basic block that begins at `start` may lead."""
@@ -133,71 +137,80 @@ class Memory:
     """Global memory: numpy arrays at addresses far apart."""
 
     def __init__(self):
-        self.starts, self.arrays = [], []
+        self.starts, self.arrays = np.zeros(0, np.int64), []
         self.end = _BASE
 
     def place(self, array):
         """Address of an array, which the kernels then change in place."""
-        self.starts.append(self.end)
+        self.starts = np.append(self.starts, self.end)
         self.arrays.append(array.reshape(-1).view(np.uint8))
         self.end += (self.arrays[-1].size + 2 * _GAP) // _GAP * _GAP
-        return self.starts[-1]
+        return int(self.starts[-1])
 
     def locate(self, address, size, what):
-        """Array and offsets of accesses that must all lie in one array or in several."""
-        index = np.searchsorted(np.array(self.starts, np.int64), address, "right") - 1
-        for i in np.unique(index):
+        """Who of aligned accesses falls into which array, as items of their size, and where."""
+        index = np.searchsorted(self.starts, address, "right") - 1
+        for i in {int(index[0])} if (index == index[0]).all() else set(index.tolist()):
             chosen = index == i
             offset = address[chosen] - self.starts[i] if i >= 0 else address[chosen]
             if i < 0 or (offset + size > self.arrays[i].size).any():
                 raise PtxError(f"{what} of {size} bytes outside all arrays")
-            yield chosen, self.arrays[i], offset
+            array = self.arrays[i]
+            yield chosen, array[:array.size // size * size].view(_item(size)), offset // size
 
 
-class Block:
-    """One thread block in execution."""
+def _item(size):
+    """numpy's type for `size` bytes that are moved as one."""
+    return np.dtype(f"u{size}" if size <= 8 else f"V{size}")
 
-    def __init__(self, kernel, threads, memory, shared_bytes, block_id, arguments):
-        self.kernel, self.threads, self.memory, self.block_id = kernel, threads, memory, block_id
+
+class Blocks:
+    """Some thread blocks in execution, all in step. A lane is a thread of one of them."""
+
+    def __init__(self, kernel, threads, memory, shared_bytes, block_ids, arguments):
+        self.kernel, self.memory = kernel, memory
+        self.blocks, self.lanes = len(block_ids), len(block_ids) * threads
         self.arguments = dict(zip(kernel.parameters, arguments))
-        self.registers = {}
-        self.shared = np.full(shared_bytes, 0xFF, np.uint8)  # NaN in every type
-        # Epoch and thread of the last write and read of each shared byte; -1: several threads.
-        self.epoch = 1
-        self.write_epoch, self.read_epoch = (np.zeros(shared_bytes, np.int64) for _ in range(2))
-        self.writer, self.reader = (np.zeros(shared_bytes, np.int64) for _ in range(2))
-        # The warp of all readers since the barrier, or -1.
-        self.reader_warp = np.zeros(shared_bytes, np.int64)
-        self.copies, self.groups = [], []
-        self.tid = np.arange(threads)
+        self.registers, self.constants = {}, {}
+        self.block = np.repeat(np.arange(self.blocks), threads)
+        self.block_id = np.repeat(np.array(block_ids, U32), threads)
+        self.tid = np.tile(np.arange(threads), self.blocks)
+        self.every_lane = np.arange(self.lanes)
+        self.every_warp = self.every_lane.reshape(-1, 32)
+        self.whole = True  # whether all lanes execute the present instruction
+        # The shared memory of all blocks, each part of whole items of 16 bytes.
+        self.shared_bytes, self.part = shared_bytes, -(-shared_bytes // 16) * 16
+        self.shared = np.full(self.blocks * self.part, 0xFF, np.uint8)  # NaN in every type
+        # Notes on the last write and the last reads of two bytes each, and the warp of all its readers.
+        self.writes, self.reads, self.read_warps = np.zeros((3, self.shared.size // 2), np.int32)
+        self.scratch = np.zeros(self.shared.size // 2, np.int32)
+        self.flags = np.zeros(self.shared.size // 2, bool)
+        self.times = np.full(self.blocks, _TIME, np.int32)
+        self.latest = _TIME
+        # Asynchronous copies: lanes, places, data, and which of the lane's groups they belong to.
+        self.copies, self.groups = [], np.zeros(self.lanes, np.int64)
 
     # ---- registers
 
     def read(self, operand, kind=U32):
+        value = self.registers.get(operand) if isinstance(operand, str) else None
+        if value is None:
+            return self._read_other(operand, kind)
+        return value.view(F32) if kind is F32 else value.astype(kind, copy=False)
+
+    def _read_other(self, operand, kind):
         if isinstance(operand, list):
             raise PtxError(f"vector operand {operand} where a scalar is expected")
         if operand.startswith("%tid.x"):
             return self.tid.astype(U32)
         if operand.startswith("%ctaid.x"):
-            return np.full(self.threads, self.block_id, U32)
+            return self.block_id
         if operand.startswith("%"):
-            if operand not in self.registers:
-                raise PtxError(f"{operand} is read before it is written in {self.kernel.name}")
-            value = self.registers[operand]
-            return value.view(F32) if kind == F32 else value.astype(kind, copy=False)
-        if operand == "smem":
-            return np.zeros(self.threads, kind)
-        if match := re.fullmatch(r"0f([0-9A-Fa-f]{8})", operand):
-            bits = np.full(self.threads, int(match[1], 16), U32)
-            return bits.view(F32) if kind == F32 else bits
-        if operand in ("true", "false"):
-            return np.full(self.threads, operand == "true")
-        if match := re.fullmatch(r"smem\+(\d+)", operand):
-            operand = match[1]
-        if kind is bool:
-            return np.full(self.threads, int(operand, 0) != 0)
-        number = int(operand, 0) & (1 << (8 * np.dtype(kind).itemsize)) - 1
-        return np.full(self.threads, number, np.dtype(f"u{np.dtype(kind).itemsize}")).view(kind)
+            raise PtxError(f"{operand} is read before it is written in {self.kernel.name}")
+        if (operand, kind) not in self.constants:
+            self.constants[operand, kind] = np.full(self.lanes, _constant(operand, kind))
+            self.constants[operand, kind].setflags(write=False)
+        return self.constants[operand, kind]
 
     def write(self, register, value, mask):
         if register == "_":
@@ -205,139 +218,186 @@ class Block:
         value = np.asarray(value)
         if value.dtype == F32:
             value = value.view(U32)
-        old = self.registers.get(register)
-        if old is None or mask.all():
-            self.registers[register] = value if old is None and mask.all() else np.where(
-                mask, value, old if old is not None else 0).astype(value.dtype)
-        else:
-            self.registers[register] = np.where(mask, value, old).astype(value.dtype)
+        if not self.whole:
+            value = np.where(mask, value, self.registers.get(register, 0)).astype(value.dtype, copy=False)
+        self.registers[register] = value
+
+    def spread(self, values, mask):
+        """The values of the lanes of a mask as those of all lanes, of which the others are 0."""
+        if self.whole:
+            return values
+        result = np.zeros(self.lanes, values.dtype)
+        result[mask] = values
+        return result
+
+    def lanes_of(self, mask):
+        return self.every_lane if self.whole else np.flatnonzero(mask)
 
     # ---- shared memory
 
-    def _check_shared(self, offset, size):
-        if (offset < 0).any() or (offset + size > self.shared.size).any():
-            raise PtxError(f"{self.kernel.name}: shared access outside {self.shared.size} bytes")
+    def _item_of(self, offset, size, lane):
+        """Which item of `size` bytes of all blocks' shared memory an access means."""
+        if (offset < 0).any() or (offset + size > self.shared_bytes).any():
+            raise PtxError(f"{self.kernel.name}: shared access outside {self.shared_bytes} bytes")
         if (offset % size).any():
             raise PtxError(f"{self.kernel.name}: misaligned shared access of {size} bytes")
+        return (offset + self.block[lane] * self.part) // size
 
-    def _note(self, offset, size, thread, writes):
-        for byte in range(0, size, 2):
-            at = offset + byte
-            # Accesses in front of a barrier of the thread's own warp are ordered.
-            ordered = -2 - thread // 32
-            writer, reader = self.writer[at], self.reader[at]
-            foreign = (self.write_epoch[at] == self.epoch) & (writer != thread) & (writer != ordered)
-            if writes:
-                foreign |= (self.read_epoch[at] == self.epoch) & (reader != thread) & (reader != ordered)
-            if foreign.any():
-                first = np.flatnonzero(foreign)[0]
+    def _check_notes(self, accesses, offset, lane, verbs):
+        """No other thread may have made the noted accesses since the last barrier, unless one of the warp did
+        so in front of a barrier of the warp."""
+        thread = self.tid[lane][:, None]
+        foreign = False
+        for notes in accesses:
+            foreign |= (notes >= 0) & (notes != thread) & (notes != _ORDERED + thread // 32)
+        if foreign.any():
+            part, first = np.argwhere(foreign.T)[0]
+            raise PtxError(
+                f"{self.kernel.name}: thread {thread[first, 0]} {verbs[0]} shared byte {offset[first] + 2 * part} "
+                f"that another thread {verbs[1]} without a barrier between")
+
+    def _note(self, item, offset, size, lane, writes):
+        """Notes accesses of one instruction, which are aligned: they mean the same bytes or none in common."""
+        thread, now = self.tid[lane][:, None], self.times[self.block[lane]][:, None]
+        warp = thread // 32
+        written, read = (notes.reshape(-1, size // 2) for notes in (self.writes, self.reads))
+        self.scratch[item] = np.arange(item.size)
+        other = self.scratch[item]  # the last lane that names the same item
+        others = np.flatnonzero(other != np.arange(item.size))
+        if writes:
+            self._check_notes((written[item] - now, read[item] - now), offset, lane, ("writes", "uses"))
+            if others.size:
                 raise PtxError(
-                    f"{self.kernel.name}: thread {thread[first]} {'writes' if writes else 'reads'} shared byte "
-                    f"{at[first]} that another thread {'uses' if writes else 'writes'} without a barrier between")
-            if writes:
-                if np.unique(at).size != at.size:
-                    raise PtxError(f"{self.kernel.name}: two threads write shared byte {at[0]} at once")
-                self.write_epoch[at], self.writer[at] = self.epoch, thread
-            else:
-                current = self.read_epoch[at] == self.epoch
-                again = current & (self.reader[at] != thread)
-                other_warp = current & (self.reader_warp[at] != thread // 32)
-                order = np.argsort(at, kind="stable")
-                repeated = np.zeros(at.size, bool)
-                same = at[order][1:] == at[order][:-1]
-                repeated[order[1:]] |= same
-                repeated[order[:-1]] |= same
-                # Threads of one access that read the same byte: of one warp or not.
-                warps = (thread // 32)[order]
-                mixed = np.zeros(at.size, bool)
-                different = same & (warps[1:] != warps[:-1])
-                mixed[order[1:]] |= different
-                mixed[order[:-1]] |= different
-                self.reader[at] = np.where(again | repeated, -1, thread)
-                self.reader_warp[at] = np.where(other_warp | mixed, -1, thread // 32)
-                self.read_epoch[at] = self.epoch
+                    f"{self.kernel.name}: two threads write shared byte {offset[others[0]]} at once")
+            written[item] = now + thread
+            return
+        self._check_notes((written[item] - now,), offset, lane, ("reads", "writes"))
+        several = (read[item] >= now) & (read[item] != now + thread) | self._named(item, others)
+        read[item] = now + np.where(several, _SEVERAL, thread)
+        if self.kernel.has_warp_barriers:
+            warps = self.read_warps.reshape(-1, size // 2)
+            mixed = self._named(item, others[warp[others, 0] != warp[other[others], 0]])
+            several = (warps[item] >= now) & (warps[item] != now + warp) | mixed
+            warps[item] = now + np.where(several, _SEVERAL, warp)
+
+    def _named(self, item, chosen):
+        """Which accesses name an item that one of the chosen accesses names, as a column."""
+        if not chosen.size:
+            return np.zeros((item.size, 1), bool)
+        self.flags[item] = False
+        self.flags[item[chosen]] = True
+        return self.flags[item][:, None]
 
     def _sync_warps(self, warps):
-        for warp in warps:
-            read = (self.read_epoch == self.epoch) & (self.reader_warp == warp)
-            self.reader[read] = -2 - warp
-            written = (self.write_epoch == self.epoch) & (self.writer // 32 == warp) & (self.writer >= 0)
-            self.writer[written] = -2 - warp
+        """Orders what the warps of a table (block, warp) did so far for themselves."""
+        times = np.repeat(self.times, self.part // 2)
+        for notes, of, per_warp in ((self.reads, self.read_warps, 1), (self.writes, self.writes, 32)):
+            at = np.flatnonzero((of >= times) & (of < times + per_warp * warps.shape[1]))
+            warp = (of[at] - times[at]) // per_warp
+            chosen = warps[at // (self.part // 2), warp]
+            notes[at[chosen]] = times[at[chosen]] + _ORDERED + warp[chosen]
 
-    def load_shared(self, offset, size, thread):
-        self._check_shared(offset, size)
-        self._note(offset, size, thread, writes=False)
-        return self.shared[offset[:, None] + np.arange(size)]
+    def load_shared(self, offset, size, lane):
+        item = self._item_of(offset, size, lane)
+        self._note(item, offset, size, lane, writes=False)
+        return self.shared.view(_item(size))[item]
 
-    def store_shared(self, offset, data, thread):
-        self._check_shared(offset, data.shape[1])
-        self._note(offset, data.shape[1], thread, writes=True)
-        self.shared[offset[:, None] + np.arange(data.shape[1])] = data
+    def store_shared(self, offset, data, lane):
+        size = data.itemsize
+        item = self._item_of(offset, size, lane)
+        self._note(item, offset, size, lane, writes=True)
+        self.shared.view(data.dtype)[item] = data
+
+    # ---- global memory
 
     def load_global(self, address, size):
         if (address % size).any():
             raise PtxError(f"{self.kernel.name}: misaligned load of {size} bytes")
-        result = np.empty((address.size, size), np.uint8)
-        for chosen, array, offset in self.memory.locate(address, size, "load"):
-            result[chosen] = array[offset[:, None] + np.arange(size)]
+        result = np.empty(address.size, _item(size))
+        for chosen, array, item in self.memory.locate(address, size, "load"):
+            result[chosen] = array[item]
         return result
 
     def store_global(self, address, data):
-        size = data.shape[1]
+        size = data.itemsize
         if (address % size).any():
             raise PtxError(f"{self.kernel.name}: misaligned store of {size} bytes")
-        for chosen, array, offset in self.memory.locate(address, size, "store"):
-            array[offset[:, None] + np.arange(size)] = data[chosen]
+        for chosen, array, item in self.memory.locate(address, size, "store"):
+            array[item] = data[chosen]
 
     def address(self, operand, mask):
         base, _, constant = operand[1:-1].partition("+")
-        value = self.read(base, U64) if base.startswith("%") else np.zeros(self.threads, U64)
-        if base.isdigit():
-            value = value + U64(int(base))
-        return (value.astype(np.int64) + (int(constant) if constant else 0))[mask]
+        value = self.read(base if base.startswith("%") or base.isdigit() else "0", U64)
+        value = value.astype(np.int64) + (int(constant) if constant else 0)
+        return value if self.whole else value[mask]
 
     # ---- control
 
     def run(self):
         """All threads in step; where they part, one side after the other up to the point where they meet."""
         code, end = self.kernel.code, len(self.kernel.code)
-        alive = np.ones(self.threads, bool)
+        alive = np.ones(self.lanes, bool)
         paths = [(0, alive.copy(), end)]  # where, who, and up to where
         while paths:
             pc, mask, until = paths.pop()
             mask = mask & alive
-            while pc != until and pc < end and mask.any():
+            some, whole = mask.any(), mask.all()
+            while pc != until and pc < end and some:
                 predicate, negated, opcode, operands = code[pc]
-                active = mask & (self.read(predicate, bool) != negated) if predicate else mask
+                active, self.whole = mask, whole
+                if predicate:
+                    active = mask & (self.read(predicate, bool) != negated)
+                    self.whole = active.all()
                 pc += 1
                 if opcode[0] == "bra":
                     target = self.kernel.labels[operands[0]]
-                    if active.all() or (active == mask).all():
+                    if (active == mask).all():
                         pc = target
                     elif active.any():
                         meet = self.kernel.meeting_point(pc - 1)
                         paths += [(meet, mask, until), (pc, mask & ~active, meet)]
-                        pc, mask, until = target, active, meet
+                        pc, mask, until, whole = target, active, meet, False
                 elif opcode[0] == "ret":
                     alive &= ~active
                     mask = mask & alive
-                elif opcode[:2] == ["bar", "warp"]:
-                    lanes = active.reshape(-1, 32)
-                    if (lanes.any(axis=1) != lanes.all(axis=1)).any():
-                        raise PtxError(f"{self.kernel.name}: a warp barrier that not all lanes reach together")
-                    self._sync_warps(np.flatnonzero(lanes.any(axis=1)))
+                    some, whole = mask.any(), mask.all()
                 elif opcode[0] in ("bar", "barrier"):
-                    if not mask.all() or not active.all():
-                        raise PtxError(f"{self.kernel.name}: a barrier that not all threads reach together")
-                    self.epoch += 1
-                    if opcode[1] == "red":
-                        self.execute(opcode, operands, active)
+                    self._barrier(opcode, operands, active)
                 elif active.any():
                     self.execute(opcode, operands, active)
+
+    def _barrier(self, opcode, operands, active):
+        warps = active.reshape(self.blocks, -1, 32)
+        if opcode[1] == "warp":
+            if (warps.any(axis=2) != warps.all(axis=2)).any():
+                raise PtxError(f"{self.kernel.name}: a warp barrier that not all lanes reach together")
+            return self._sync_warps(warps.any(axis=2))
+        arrived = warps.any(axis=(1, 2))
+        if (arrived != warps.all(axis=(1, 2))).any():
+            raise PtxError(f"{self.kernel.name}: a barrier that not all threads reach together")
+        self.latest += _TIME
+        self.times[arrived] = self.latest
+        if opcode[1] == "red":
+            self.execute(opcode, operands, active)
 
     def execute(self, opcode, operands, mask):
         handler = getattr(self, "op_" + opcode[0], None)
         if handler is None:
             raise PtxError(f"unknown instruction {'.'.join(opcode)}")
-        with np.errstate(all="ignore"):
-            handler(opcode, operands, mask)
+        handler(opcode, operands, mask)
+
+
+def _constant(operand, kind):
+    """The value of an operand that is no register."""
+    if operand == "smem":
+        return kind(0)
+    if match := re.fullmatch(r"0f([0-9A-Fa-f]{8})", operand):
+        return np.array(int(match[1], 16), U32).view(F32)[()] if kind is F32 else U32(int(match[1], 16))
+    if operand in ("true", "false"):
+        return operand == "true"
+    if match := re.fullmatch(r"smem\+(\d+)", operand):
+        operand = match[1]
+    if kind is bool:
+        return int(operand, 0) != 0
+    size = np.dtype(kind).itemsize
+    return np.array(int(operand, 0) & (1 << 8 * size) - 1, f"u{size}").view(kind)[()]
