@@ -213,6 +213,7 @@ def schedule(
     precision="default",
     wide_from=0,
     overlap=False,
+    scores_ahead=False,
 ):
     """Text of a schedule attribute, for the argument `schedule` of the builders.
 
@@ -237,6 +238,8 @@ def schedule(
         text += f", precision = {precision}"
     if wide_from:
         text += f", wide_from = {wide_from}"
+    if scores_ahead:
+        text += ", scores_ahead = true"
     return f"#gdn.schedule<{text}>"
 
 

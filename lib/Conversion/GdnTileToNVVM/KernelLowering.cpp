@@ -10,6 +10,7 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -179,6 +180,39 @@ void KernelLowering::useHiddenThreadIds() {
   }
 }
 
+static RingOp getRingOf(Value tile) {
+  auto stage = tile.getDefiningOp<StageOp>();
+  if (!stage)
+    return {};
+  for (Operation *user : stage.getBuffers().getUsers())
+    if (auto ring = dyn_cast<RingOp>(user))
+      return ring;
+  return {};
+}
+
+// Left operands that a role of few registers need not hold: whole stages of the
+// ring of the right one, which is released behind the product.
+void KernelLowering::findSharedLefts() {
+  func.walk([&](MmaOp op) {
+    RoleOp role = getRole(op);
+    auto load = op.getA().getDefiningOp<LoadOp>();
+    if (!role || !role.isScarce() || !load ||
+        load->getBlock() != op->getBlock() || !fitsWarpgroup(op, kernel))
+      return;
+    auto tile = cast<MemRefType>(load.getMemref().getType());
+    auto a = cast<VectorType>(op.getA().getType());
+    bool isWhole =
+        tile.getShape() == a.getShape() && a.getDimSize(0) == 64 &&
+        SharedLayout(tile).getPanelBytes() == 128 &&
+        load.getDims() == ArrayRef<int64_t>{0, 1} && load.getValid().empty() &&
+        llvm::all_of(load.getIndices(),
+                     [](Value index) { return isConstantIntValue(index, 0); });
+    RingOp ring = getRingOf(load.getMemref());
+    if (isWhole && ring && ring == getRingOf(op.getB()))
+      sharedLefts[op] = load;
+  });
+}
+
 ThreadSet KernelLowering::getThreads(Emitter &e, Operation *op) const {
   if (isInWarp(op))
     return {e.laneId(), 32};
@@ -327,6 +361,7 @@ LogicalResult KernelLowering::analyze() {
   func.walk([&](RolesOp roles) { recordRoles(roles); });
   if (walk.wasInterrupted() || failed(placeSharedMemory()))
     return failure();
+  findSharedLefts();
   hideThreadIds();
   return success();
 }

@@ -109,6 +109,11 @@ public:
   /// Whether copies of threads fill the tiles of a ring: then each thread of a
   /// producer arrives for itself, else one for its warp.
   bool hasCopies(gdn_tile::RingOp ring) const { return copied.contains(ring); }
+  /// The load of a product's left operand, if the product reads it from shared
+  /// memory itself; else null.
+  gdn_tile::LoadOp getSharedLeft(gdn_tile::MmaOp op) const {
+    return sharedLefts.lookup(op);
+  }
   gdn_tile::FragmentLayout getLayout(Type fragment) const;
   /// Whether a register holds two neighbouring columns (16-bit floats).
   bool isPacked(Type fragment) const;
@@ -164,6 +169,7 @@ private:
   void findProxyFences();
   void findRingFences(const DenseSet<Value> &operands);
   void recordRoles(gdn_tile::RolesOp roles);
+  void findSharedLefts();
   void hideThreadIds();
 
   DenseMap<Operation *, AccessInfo> accesses;
@@ -175,6 +181,7 @@ private:
   DenseSet<Operation *> fenced, copied;
   int64_t blockWarps, endWarp;
   DenseMap<Operation *, RoleWarps> roleWarps;
+  DenseMap<Operation *, gdn_tile::LoadOp> sharedLefts;
   /// Reads of the thread's number that LLVM does not move.
   SmallVector<Operation *> hiddenThreadIds;
 };

@@ -32,10 +32,11 @@ constexpr int64_t kUnit = 16;
 constexpr int64_t kRowGroup = 8 * 128;
 constexpr int64_t kSwizzle128 = int64_t(1) << 62;
 
-/// The right operand: its descriptor, and the distance of a k step of 16 from
-/// the first, in descriptor units.
-struct RightOperand {
-  RightOperand(Emitter &e, MemRefType tile, bool isTransposed, Value base)
+/// An operand in shared memory: its descriptor, and the distance of a k step of
+/// 16 from the first, in descriptor units. Transposed: the rows are those of n,
+/// or of a left operand.
+struct SharedOperand {
+  SharedOperand(Emitter &e, MemRefType tile, bool isTransposed, Value base)
       : layout(tile), transposed(isTransposed) {
     // K-major panels follow one another along k, MN-major ones along n: the
     // leading dimension offset of the latter.
@@ -88,23 +89,29 @@ SmallVector<Value> emitAsm(Emitter &e, StringRef text, StringRef constraints,
 }
 
 /// A group of wgmma in the steps of k; registers `all` and, if it starts from
-/// nothing, `none` are predicates, `d` a descriptor.
-std::string getProducts(VectorType a, const RightOperand &right, int64_t n,
-                        int64_t firstLeft, bool startsFromZero) {
+/// nothing, `none` are predicates, `d` and `l` descriptors. The left operand is
+/// in registers from number `firstLeft` on, or that is its descriptor.
+std::string getProducts(VectorType a, const SharedOperand &right, int64_t n,
+                        int64_t firstLeft, bool startsFromZero,
+                        const SharedOperand *left = nullptr) {
   std::string type = a.getElementType().isBF16() ? "bf16" : "f16";
   std::string product = "wgmma.mma_async.sync.aligned.m64n" +
                         std::to_string(n) + "k16.f32." + type + "." + type +
                         " ";
   int64_t k = a.getDimSize(1);
-  std::string descriptor = "$" + std::to_string(firstLeft + k / 4);
+  std::string leftDescriptor = "$" + std::to_string(firstLeft);
+  std::string descriptor = "$" + std::to_string(firstLeft + (left ? 1 : k / 4));
   std::string text = "wgmma.fence.sync.aligned; ";
   for (int64_t step = 0; step < k; step += 16) {
     bool starts = step == 0 && startsFromZero;
     text += "add.s64 d, " + descriptor + ", " +
-            std::to_string(right.stepOffset(step)) + "; " + product +
-            getRegisters(0, n / 2) + ", " +
-            getRegisters(firstLeft + step / 4, 4) + ", d, " +
-            (starts ? "none" : "all") + ", 1, 1, " +
+            std::to_string(right.stepOffset(step)) + "; ";
+    if (left)
+      text += "add.s64 l, " + leftDescriptor + ", " +
+              std::to_string(left->stepOffset(step)) + "; ";
+    text += product + getRegisters(0, n / 2) + ", " +
+            (left ? "l" : getRegisters(firstLeft + step / 4, 4)) + ", d, " +
+            (starts ? "none" : "all") + ", 1, 1, " + (left ? "0, " : "") +
             (right.transposed ? "0" : "1") + "; ";
   }
   return text + "wgmma.commit_group.sync.aligned; ";
@@ -122,9 +129,13 @@ struct WarpgroupMmaPattern : TilePattern<MmaOp> {
       return failure();
     Emitter e(rewriter, op.getLoc());
     int64_t n = op.getFragmentType().getDimSize(1), count = n / 2;
-    int64_t k = cast<VectorType>(op.getA().getType()).getDimSize(1);
-    RightOperand right(e, cast<MemRefType>(op.getB().getType()),
-                       op.getTransposeB(), adaptor.getB().front());
+    SharedOperand right(e, cast<MemRefType>(op.getB().getType()),
+                        op.getTransposeB(), adaptor.getB().front());
+    std::optional<SharedOperand> left;
+    if (LoadOp load = kernel.getSharedLeft(op))
+      left.emplace(e, cast<MemRefType>(load.getMemref().getType()),
+                   /*isTransposed=*/true,
+                   rewriter.getRemappedValue(load.getMemref()));
     auto [constraints, ties] = getAccumulatorConstraints(count);
     SmallVector<Value> operands;
     int64_t firstLeft = count;
@@ -133,25 +144,32 @@ struct WarpgroupMmaPattern : TilePattern<MmaOp> {
       constraints += ties;
       firstLeft += count;
     }
-    for (Value pair : adaptor.getA()) {
-      operands.push_back(e.bitcast(pair, e.i32()));
-      constraints += ",r";
+    if (left) {
+      operands.push_back(left->descriptor);
+      constraints += ",l";
+    } else {
+      for (Value pair : adaptor.getA()) {
+        operands.push_back(e.bitcast(pair, e.i32()));
+        constraints += ",r";
+      }
     }
     operands.push_back(right.descriptor);
     constraints += ",l,~{memory}";
-    std::string text = getText(op, right, n, k, firstLeft);
+    std::string text =
+        getText(op, right, n, firstLeft, left ? &*left : nullptr);
     rewriter.replaceOpWithMultiple(
         op, {emitAsm(e, text, constraints, count, operands)});
     return success();
   }
 
 private:
-  static std::string getText(MmaOp op, const RightOperand &right, int64_t n,
-                             int64_t k, int64_t firstLeft) {
-    std::string text = "{ .reg .pred all, none; .reg .b64 d; "
-                       "setp.eq.b32 all, 0, 0; setp.ne.b32 none, 0, 0; " +
-                       getProducts(cast<VectorType>(op.getA().getType()), right,
-                                   n, firstLeft, !op.getAcc());
+  static std::string getText(MmaOp op, const SharedOperand &right, int64_t n,
+                             int64_t firstLeft, const SharedOperand *left) {
+    std::string text = "{ .reg .pred all, none; .reg .b64 d";
+    text += left ? ", l; " : "; ";
+    text += "setp.eq.b32 all, 0, 0; setp.ne.b32 none, 0, 0; " +
+            getProducts(cast<VectorType>(op.getA().getType()), right, n,
+                        firstLeft, !op.getAcc(), left);
     if (!op.isAsync())
       text += getWait(0) + " ";
     return text + "}";
@@ -180,7 +198,7 @@ struct RareMmaPattern : TilePattern<RareMmaOp> {
     RingOp ring = op.getRing();
     Value base = ring ? rewriter.getRemappedValue(op.getBuffer())
                       : adaptor.getB().front();
-    RightOperand right(e, tile, /*isTransposed=*/true, base);
+    SharedOperand right(e, tile, /*isTransposed=*/true, base);
     auto [constraints, ties] = getAccumulatorConstraints(count);
     SmallVector<Value> operands(adaptor.getAcc());
     constraints += ties;

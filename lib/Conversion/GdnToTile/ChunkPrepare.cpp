@@ -29,18 +29,18 @@ void ChunkPrepare::build() {
   if (in.gate)
     sums = k.tile({c}, k.getF32Type());
   sumGates();
-  if (plan.isDelta)
+  if (out.inverse)
     buildBlocks();
   // Behind M: warps beside the scan have no registers for two results.
   Value scores = multiplyQueries();
   k.eachWarp(k.index(blocks), [&](Value w) {
-    if (plan.isDelta)
+    if (out.inverse)
       buildColumn(w);
     buildScores(scores, w);
     if (out.gates)
       k.onlyIn(k.equal(w, k.index(blocks - 1)), [&] { writeFactors(); });
   });
-  if (!plan.isDelta)
+  if (!out.inverse)
     return;
   writeFlags();
   buildLow();

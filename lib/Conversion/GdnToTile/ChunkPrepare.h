@@ -21,7 +21,8 @@ struct ChunkInputs {
 
 /// Tiles for what `RecurrencePlan` has of a chunk and head in its workspaces:
 /// N, P, the second part of N, and the factors of the tokens. Every element is
-/// written, also zeros, but `low` only where a row is split.
+/// written, also zeros, but `low` only where a row is split. Without `inverse`
+/// only P is made, without `gates` no factors.
 struct ChunkOutputs {
   Value inverse, scores, low, gates;
 };

@@ -69,6 +69,30 @@ LogicalResult checkFused(RecurrencePlan &plan) {
   return success();
 }
 
+// Nor have the blocks of one that makes P beside the scan any other form.
+LogicalResult checkScoresAhead(RecurrencePlan &plan) {
+  auto fail = [&](const Twine &what) {
+    return plan.op.emitOpError("scores_ahead in a tile program needs ") << what;
+  };
+  if (plan.type.isF32() || plan.isHigh)
+    return fail("inputs of 16 bits and precision = default");
+  if (!plan.isDelta || plan.gateKind == GateKind::Channel || plan.hasErase ||
+      plan.write)
+    return fail("the delta rule, a gate per head or none, and no erase or "
+                "write");
+  bool isWide = plan.valueBlock == kAheadRows ||
+                (plan.wideFrom && 2 * plan.valueBlock == kAheadRows);
+  if (plan.chunk != 64 || plan.stages < 2 || !isWide)
+    return fail("chunk = 64, two stages or more and blocks of 128 rows: "
+                "value_block = 128, or 64 and wide_from");
+  if (std::optional<int64_t> length = getConstantIntValue(plan.length);
+      length && !plan.offsets && *length <= plan.chunk)
+    return fail("more than one chunk, but T = ") << *length;
+  if (plan.keyPad > 128)
+    return fail("at most 128 key channels, but K = ") << plan.keySize;
+  return success();
+}
+
 LogicalResult convertRecurrence(RecurrenceOp op, StateStart start,
                                 const StepInputs &inputs) {
   FailureOr<RecurrencePlan> plan = planRecurrence(op);
@@ -84,12 +108,15 @@ LogicalResult convertRecurrence(RecurrenceOp op, StateStart start,
   case Phases::Fused:
     if (failed(checkFused(*plan)))
       return failure();
+    planScans(*plan);
     buildScanKernels(*plan);
     return success();
   case Phases::Split:
   case Phases::Segmented:
-    if (failed(checkScan(*plan)))
+    if (failed(checkScan(*plan)) ||
+        (plan->scoresAhead && failed(checkScoresAhead(*plan))))
       return failure();
+    planScans(*plan);
     allocateWorkspaces(*plan);
     buildPrepareKernel(*plan);
     buildScanKernels(*plan);

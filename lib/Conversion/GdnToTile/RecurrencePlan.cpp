@@ -73,6 +73,7 @@ FailureOr<RecurrencePlan> mlir::gdn::planRecurrence(RecurrenceOp op) {
   plan.overlap = schedule.getOverlap();
   plan.isFused = schedule.getPhases() == Phases::Fused;
   plan.wideFrom = schedule.getWideFrom();
+  plan.scoresAhead = schedule.getScoresAhead();
   plan.keyHeads = op.getNumKeyHeads();
   plan.valueHeads = op.getNumValueHeads();
   plan.group = op.getGroupSize();
@@ -186,14 +187,55 @@ int64_t RecurrencePlan::getGateRow(GateRow row) const {
   return rows * chunk;
 }
 
+// Of `places` those whose blocks have twice as many rows: all, if those that
+// hold anything, at most `most`, give `wideFrom` blocks or more; or none.
+static Value countWide(RecurrencePlan &plan, ImplicitLocOpBuilder &b,
+                       Value places, Value most) {
+  if (!plan.wideFrom || plan.valueSize <= plan.valueBlock)
+    return arith::ConstantIndexOp::create(b, 0);
+  Value isWide = plan.isWide(b, most, plan.valueHeads * plan.getValueBlocks());
+  return b.createOrFold<arith::MulIOp>(places, isWide);
+}
+
+void mlir::gdn::planScans(RecurrencePlan &plan) {
+  ImplicitLocOpBuilder b(plan.op.getLoc(), plan.op);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, value);
+  };
+  if (plan.segments != 0)
+    plan.chunksOfSegment = countChunksOfSegment(plan, b);
+  // Known to be one segment each: split.
+  if (plan.chunksOfSegment &&
+      isConstantIntValue(plan.getSegments().boundariesOfEach(b), 0))
+    plan.chunksOfSegment = Value();
+  Value first = plan.sequences;
+  Value later = plan.chunksOfSegment ? plan.getSegments().countBoundaries(b)
+                                     : constant(0);
+  Value most = b.createOrFold<arith::MinUIOp>(
+      later, constant(std::max<int64_t>(plan.segments - 1, 0)));
+  ScanPlaces &places = plan.places;
+  places.wideFirst = countWide(plan, b, first, first);
+  places.wideLater = countWide(plan, b, later, most);
+  places.usualFirst = b.createOrFold<arith::SubIOp>(first, places.wideFirst);
+  places.usualLater = b.createOrFold<arith::SubIOp>(later, places.wideLater);
+  if (!plan.scoresAhead)
+    plan.needsScores = constant(1);
+  else if (plan.valueBlock == kAheadRows)
+    plan.needsScores = constant(0);
+  else
+    plan.needsScores = b.createOrFold<arith::MinUIOp>(
+        b.createOrFold<arith::AddIOp>(places.usualFirst, later), constant(1));
+}
+
 void mlir::gdn::allocateWorkspaces(RecurrencePlan &plan) {
   ImplicitLocOpBuilder b(plan.op.getLoc(), plan.op);
   plan.slots = plan.getSequences().countSlots(b);
+  Value count = plan.slots;
   auto allocate = [&](ArrayRef<int64_t> inner, Type type) -> Value {
     SmallVector<int64_t> shape = {ShapedType::kDynamic, plan.valueHeads};
     shape.append(inner.begin(), inner.end());
     return memref::AllocOp::create(b, MemRefType::get(shape, type),
-                                   ValueRange{plan.slots});
+                                   ValueRange{count});
   };
   auto allocateParts = [&](int64_t rows, int64_t cols) -> Value {
     if (plan.parts == 1)
@@ -201,7 +243,11 @@ void mlir::gdn::allocateWorkspaces(RecurrencePlan &plan) {
     return allocate({plan.parts, rows, cols}, plan.type);
   };
   int64_t c = plan.chunk;
-  plan.scores = allocateParts(c, c);
+  if (!isConstantIntValue(plan.needsScores, 0)) {
+    count = b.createOrFold<arith::MulIOp>(plan.slots, plan.needsScores);
+    plan.scores = allocateParts(c, c);
+    count = plan.slots;
+  }
   if (plan.isDelta)
     plan.inverse = allocate({plan.inverseParts, c, c}, plan.type);
   if (int64_t size = plan.getGatesSize())
@@ -213,14 +259,8 @@ void mlir::gdn::allocateWorkspaces(RecurrencePlan &plan) {
   }
   if (plan.isDelta && (plan.gateKind == GateKind::Channel || plan.hasErase))
     plan.decayedK = allocateParts(c, plan.keySize);
-  if (plan.segments == 0)
+  if (!plan.chunksOfSegment)
     return;
-  plan.chunksOfSegment = countChunksOfSegment(plan, b);
-  // Known to be one segment each: split.
-  if (isConstantIntValue(plan.getSegments().boundariesOfEach(b), 0)) {
-    plan.chunksOfSegment = Value();
-    return;
-  }
   Value boundaries = plan.getSegments().countBoundaries(b);
   auto allocateAtBoundaries = [&](ArrayRef<int64_t> inner, Type type) -> Value {
     SmallVector<int64_t> shape = {ShapedType::kDynamic};

@@ -19,7 +19,17 @@ namespace mlir::gdn {
 /// those of -1e6 or -inf would swallow or poison the gates behind them.
 constexpr double kMinGate = -104.0;
 
+/// Rows of the state whose products two warpgroups make.
+constexpr int64_t kAheadRows = 128;
+
 enum class GateKind { None, Head, Channel };
+
+/// What the scans of first segments, or whole sequences, and of later ones have
+/// of host values: the numbers of those whose blocks have `valueBlock` rows,
+/// and of those whose blocks have twice as many.
+struct ScanPlaces {
+  Value usualFirst, usualLater, wideFirst, wideLater;
+};
 
 /// Where the initial state is, if not in the state's memref: in another one, or
 /// nowhere, because it is zero.
@@ -51,6 +61,8 @@ struct RecurrencePlan {
   bool streaming, overlap;
   /// T and P are made in the kernel of the scan.
   bool isFused;
+  /// Blocks of `kAheadRows` rows of the state make P themselves.
+  bool scoresAhead;
   /// Operands of products of 16-bit inputs are pairs of 16-bit parts.
   bool isHigh;
   int64_t keyHeads, valueHeads, group;
@@ -111,6 +123,9 @@ struct RecurrencePlan {
   /// states of segments that start from zero, [boundaries, Hv, V, K], f32: then
   /// the states at the boundaries are [boundaries, 1, Hv, V, K].
   Value chunksOfSegment, boundaryStates, transitions, localStates;
+  ScanPlaces places;
+  /// 1 if a scan may read P, else 0.
+  Value needsScores;
 
   bool hasGateRow(GateRow row) const;
   /// First element of a row of `gates`; of kGateRows, of the flag behind them.
@@ -151,6 +166,9 @@ Value flattenBatchAndTime(ImplicitLocOpBuilder &b, Value value);
 /// has no tile form.
 FailureOr<RecurrencePlan> planRecurrence(RecurrenceOp op);
 
+/// Decides which scans there are; with segmented phases behind the length of a
+/// segment.
+void planScans(RecurrencePlan &plan);
 /// The workspaces of the split and the segmented phases.
 void allocateWorkspaces(RecurrencePlan &plan);
 

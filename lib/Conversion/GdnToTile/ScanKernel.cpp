@@ -105,29 +105,9 @@ void ScanKernel::launchLater(Value places) {
                 arith::ConstantIndexOp::create(host, 1));
 }
 
-// Of `places` those whose blocks have twice as many rows: all, if those that
-// hold anything, at most `most`, give `wideFrom` blocks or more; or none.
-static Value countWide(RecurrencePlan &plan, Value places, Value most) {
-  ImplicitLocOpBuilder b(plan.op.getLoc(), plan.op);
-  if (!plan.wideFrom || plan.valueSize <= plan.valueBlock)
-    return arith::ConstantIndexOp::create(b, 0);
-  Value isWide = plan.isWide(b, most, plan.valueHeads * plan.getValueBlocks());
-  return b.createOrFold<arith::MulIOp>(places, isWide);
-}
-
 void mlir::gdn::buildScanKernels(RecurrencePlan &plan) {
-  ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
   bool isCut = static_cast<bool>(plan.chunksOfSegment);
-  Value first = plan.sequences;
-  Value later = isCut ? plan.getSegments().countBoundaries(host)
-                      : arith::ConstantIndexOp::create(host, 0).getResult();
-  Value most = arith::ConstantIndexOp::create(
-      host, std::max<int64_t>(plan.segments - 1, 0));
-  most = host.createOrFold<arith::MinUIOp>(later, most);
-  Value wideFirst = countWide(plan, first, first);
-  Value wideLater = countWide(plan, later, most);
-  Value usualFirst = host.createOrFold<arith::SubIOp>(first, wideFirst);
-  Value usualLater = host.createOrFold<arith::SubIOp>(later, wideLater);
+  auto [usualFirst, usualLater, wideFirst, wideLater] = plan.places;
   auto areNone = [](Value a, Value b) {
     return isConstantIntValue(a, 0) && isConstantIntValue(b, 0);
   };

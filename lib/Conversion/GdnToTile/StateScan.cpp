@@ -27,13 +27,16 @@
 using namespace mlir;
 using namespace mlir::gdn;
 
-// Warpgroups that prepare chunks in turn: one alone is slower than the scan.
-constexpr int64_t kTeams = 2;
+// Warpgroups that make T and P in turn: one alone is slower than the scan, but
+// not where it makes only P.
+constexpr int64_t kTeams = 2, kTeamsOfScores = 1;
 
 StateScan::StateScan(RecurrencePlan &plan, StringRef name, bool hasOutput,
                      int64_t valueBlock)
-    : plan(plan), hasOutput(hasOutput), c(plan.chunk), kp(plan.keyPad),
-      vb(valueBlock),
+    : plan(plan), hasOutput(hasOutput),
+      makesScores(plan.isFused ||
+                  (plan.scoresAhead && hasOutput && valueBlock == kAheadRows)),
+      c(plan.chunk), kp(plan.keyPad), vb(valueBlock),
       k(plan.op, name,
         gdn_tile::KernelAttr::get(plan.op.getContext(), valueBlock / 16,
                                   gdn_tile::FragmentLayoutKind::Accumulator, 0,
@@ -58,12 +61,12 @@ void StateScan::addArguments() {
     key = k.argument(plan.k);
   v = k.argument(plan.v);
   write = k.argument(plan.write);
-  if (plan.isFused) {
+  if (makesScores) {
     gate = k.argument(plan.gate);
     beta = k.argument(plan.beta);
   }
   inverse = k.argument(plan.inverse);
-  if (hasOutput)
+  if (hasOutput && !makesScores)
     scores = k.argument(plan.scores);
   gates = k.argument(plan.gates);
   if (hasOutput)
@@ -154,32 +157,34 @@ void StateScan::copyTiles() {
   k.copyIn(fromValues(v), vTile);
   if (write)
     k.copyIn(fromValues(write), writeTile);
-  if (plan.isFused) {
-    for (auto [memref, tile] :
-         {std::pair(gate, rawGateTile), std::pair(beta, betaTile)})
-      if (memref)
-        k.copyIn({memref, {row, head}, {0}, {rows}}, tile);
-    return;
-  }
-  for (auto [part, tile] : llvm::enumerate(inverseTiles))
-    k.copyIn({inverse, {slot, head, k.index(part), zero, zero}, {3, 4}, {}},
-             tile);
-  if (hasOutput)
+  for (auto [memref, tile] :
+       {std::pair(gate, rawGateTile), std::pair(beta, betaTile)})
+    if (memref)
+      k.copyIn({memref, {row, head}, {0}, {rows}}, tile);
+  if (inverse)
+    for (auto [part, tile] : llvm::enumerate(inverseTiles))
+      k.copyIn({inverse, {slot, head, k.index(part), zero, zero}, {3, 4}, {}},
+               tile);
+  if (scores)
     copyParts(scores, scoreTiles, {});
   if (gates)
     k.copyIn({gates, {slot, head, zero}, {2}, {}}, gateTile);
 }
 
-// T, P and the factors of the gates: nothing that the state is needed for.
+// P, or T, P and the factors of the gates: nothing that the state is needed
+// for.
 void StateScan::prepareAhead() {
-  auto ahead = gdn_tile::AheadOp::create(k, k.getI64IntegerAttr(kTeams));
+  int64_t teams = plan.isFused ? kTeams : kTeamsOfScores;
+  auto ahead = gdn_tile::AheadOp::create(k, k.getI64IntegerAttr(teams));
   OpBuilder::InsertionGuard guard(k);
   k.setInsertionPointToStart(&ahead.getBody().emplaceBlock());
   gdn_tile::AheadEndOp::create(k);
   k.setInsertionPointToStart(&ahead.getBody().front());
   ChunkInputs inputs{kTiles.front(), qTiles.front(), rawGateTile, betaTile};
-  ChunkOutputs outputs{inverseTiles.empty() ? Value() : inverseTiles.front(),
-                       scoreTiles.front(), lowTile, gateTile};
+  ChunkOutputs outputs{Value(), scoreTiles.front(), Value(), Value()};
+  if (plan.isFused)
+    outputs = {inverseTiles.empty() ? Value() : inverseTiles.front(),
+               scoreTiles.front(), lowTile, gateTile};
   ChunkPrepare(k, plan, inputs, outputs).build();
 }
 
@@ -249,8 +254,11 @@ void StateScan::writeOutput(Value output, ValueRange updates) {
 
 Value StateScan::buildChunk(Value stateValue) {
   Value zero = k.index(0);
+  // Two warpgroups beside a third have few registers: no factor is kept for
+  // longer than one product.
+  bool isScarce = makesScores && vb == kAheadRows;
   copyTiles();
-  if (plan.isFused)
+  if (makesScores)
     prepareAhead();
   // In front of the products: loads from shared memory queue behind theirs.
   auto loadGates = [&](GateRow row) {
@@ -263,7 +271,8 @@ Value StateScan::buildChunk(Value stateValue) {
   if (plan.hasGateRow(kRest))
     rest = loadGates(kRest);
   if (hasHeadGates && hasOutput)
-    scaled = loadGates(kScaledGrown);
+    scaled = isScarce ? k.fmul(grown, k.constant(plan.op.getScaleValue()))
+                      : loadGates(kScaledGrown);
   if (hasHeadGates)
     last = memref::LoadOp::create(
         k, gateTile, ValueRange{k.index(plan.getGateRow(kGrown) + c - 1)});
@@ -273,8 +282,12 @@ Value StateScan::buildChunk(Value stateValue) {
                {1, 1}),
         k.broadcast(k.constant(0.0), {1, 1})));
   SmallVector<Value> operand = split(stateValue);
-  Value updates = newValues(operand, grown);
-  Value o = hasOutput ? readState(operand, scaled) : Value();
+  Value updates, o;
+  if (isScarce)
+    o = readState(operand, scaled);
+  updates = newValues(operand, grown);
+  if (hasOutput && !isScarce)
+    o = readState(operand, scaled);
   if (last)
     stateValue = k.fmul(stateValue, last);
   if (decay)
@@ -286,9 +299,13 @@ Value StateScan::buildChunk(Value stateValue) {
   if (plan.isUnit)
     updates = addLowPart(updates);
   // The state first: the next chunk waits for it.
-  SmallVector<Value> local = split(updates);
-  Value next = k.product(rest ? split(k.fmul(updates, rest)) : local, restTiles,
-                         stateValue, /*transposeB=*/false);
+  SmallVector<Value> local, kept;
+  if (isScarce && rest)
+    kept = split(k.fmul(updates, rest));
+  local = split(updates);
+  if (kept.empty())
+    kept = rest ? split(k.fmul(updates, rest)) : local;
+  Value next = k.product(kept, restTiles, stateValue, /*transposeB=*/false);
   if (hasOutput)
     writeOutput(o, local);
   return next;

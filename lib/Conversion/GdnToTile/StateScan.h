@@ -42,6 +42,8 @@ protected:
 
   RecurrencePlan &plan;
   bool hasOutput;
+  /// P, and with it T if the plan says so, are made here, ahead of the scan.
+  bool makesScores;
   int64_t c, kp, vb;
   KernelBuilder k;
   SegmentMap segments;
@@ -73,7 +75,7 @@ private:
   StateEntry entry;
   // Shared tiles; in parts what is rounded.
   Value vTile, writeTile, gateTile, outTile;
-  /// In one kernel with prepare: the gates and beta of the tokens.
+  /// Where P is made here: the gates and beta of the tokens.
   Value rawGateTile, betaTile;
   SmallVector<Value> qTiles, kTiles, restTiles, scoreTiles, inverseTiles;
   /// The second part of N, in chunks with split rows.

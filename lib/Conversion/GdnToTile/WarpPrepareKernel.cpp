@@ -21,6 +21,7 @@
 #include "WarpInverse.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include <limits>
 
 using namespace mlir;
@@ -35,9 +36,11 @@ constexpr int64_t kAhead = 528;
 
 class WarpPrepareKernel {
 public:
-  explicit WarpPrepareKernel(RecurrencePlan &plan);
+  /// With P, or only T.
+  WarpPrepareKernel(RecurrencePlan &plan, bool withScores);
 
-  void build();
+  /// The kernel, and its launch `count` times, 0 or 1.
+  void build(Value count);
 
 private:
   void addArguments();
@@ -56,6 +59,7 @@ private:
   Value headAt(Value item);
 
   RecurrencePlan &plan;
+  bool withScores;
   int64_t c, kp, blocks;
   /// Value heads of a block, blocks of a key head, and warps of a value head.
   int64_t heads, parts, tasks;
@@ -77,26 +81,28 @@ private:
 } // namespace
 
 // Sixteen warps on an SM, as many as have 128 registers.
-WarpPrepareKernel::WarpPrepareKernel(RecurrencePlan &plan)
-    : plan(plan), c(plan.chunk), kp(plan.keyPad), blocks(plan.chunk / kBlock),
-      parts(llvm::divideCeil(plan.group, blocks)),
-      k(plan.op, "prepare",
+WarpPrepareKernel::WarpPrepareKernel(RecurrencePlan &plan, bool withScores)
+    : plan(plan), withScores(withScores), c(plan.chunk), kp(plan.keyPad),
+      blocks(plan.chunk / kBlock), parts(llvm::divideCeil(plan.group, blocks)),
+      k(plan.op, withScores ? "prepare" : "prepare_inverse",
         gdn_tile::KernelAttr::get(plan.op.getContext(), blocks,
                                   gdn_tile::FragmentLayoutKind::Accumulator, 0,
                                   4, plan.keyPad > 128 ? 0 : 16 / blocks)),
       sequences(k, plan.getSequences()) {
   heads = llvm::divideCeil(plan.group, parts);
   // Warps without a head of their own make P.
-  tasks = plan.isDelta && 2 * heads <= blocks ? 2 : 1;
+  tasks = plan.isDelta && withScores && 2 * heads <= blocks ? 2 : 1;
 }
 
 void WarpPrepareKernel::addArguments() {
-  q = k.argument(plan.q);
+  if (withScores)
+    q = k.argument(plan.q);
   key = k.argument(plan.k);
   gate = k.argument(plan.gate);
   beta = k.argument(plan.beta);
   inverse = k.argument(plan.inverse);
-  scores = k.argument(plan.scores);
+  if (withScores)
+    scores = k.argument(plan.scores);
   gates = k.argument(plan.gates);
   if (!plan.offsets)
     slots = k.argument(plan.slots);
@@ -114,9 +120,11 @@ Value WarpPrepareKernel::headAt(Value item) {
 void WarpPrepareKernel::copyTiles() {
   Type f32 = k.getF32Type();
   kTile = k.tile({c, kp}, plan.type);
-  qTile = k.tile({c, kp}, plan.type);
+  if (q)
+    qTile = k.tile({c, kp}, plan.type);
   for (auto [memref, tile] : {std::pair(key, kTile), std::pair(q, qTile)})
-    k.copyIn(tokensOf(memref, row, rows, keyHead), tile);
+    if (memref)
+      k.copyIn(tokensOf(memref, row, rows, keyHead), tile);
   for (auto [memref, tiles] :
        {std::pair(gate, &gateTiles), std::pair(beta, &betaTiles)}) {
     if (!memref)
@@ -145,22 +153,28 @@ void WarpPrepareKernel::prefetchTiles() {
   Value nextHead = k.div(k.rem(next, perSlot), k.index(parts));
   Value nextRows = k.min(chunk.left, k.index(c));
   for (Value memref : {key, q})
-    k.prefetch(tokensOf(memref, chunk.row, nextRows, nextHead),
-               {c, plan.keySize});
+    if (memref)
+      k.prefetch(tokensOf(memref, chunk.row, nextRows, nextHead),
+                 {c, plan.keySize});
 }
 
 void WarpPrepareKernel::buildProducts() {
   Value keys = k.load(whole(k, kTile), {c, kp});
-  Value merged = k.mma(keys, qTile, Value(), /*transposeB=*/true);
-  merged = k.fmul(merged, k.constant(plan.op.getScaleValue()));
-  if (plan.isDelta) {
-    Value squares = k.mma(keys, kTile, Value(), /*transposeB=*/true);
-    Value isLower =
-        k.compare(arith::CmpIPredicate::sgt, k.iota({c, 1}), k.iota({1, c}));
-    merged = k.select(isLower, squares, merged);
+  Value read, squares;
+  if (q) {
+    read = k.mma(keys, qTile, Value(), /*transposeB=*/true);
+    read = k.fmul(read, k.constant(plan.op.getScaleValue()));
   }
-  k.free(kTile);
-  k.free(qTile);
+  if (plan.isDelta)
+    squares = k.mma(keys, kTile, Value(), /*transposeB=*/true);
+  Value merged = squares ? squares : read;
+  if (read && squares)
+    merged = k.select(
+        k.compare(arith::CmpIPredicate::sgt, k.iota({c, 1}), k.iota({1, c})),
+        squares, read);
+  for (Value tile : {kTile, qTile})
+    if (tile)
+      k.free(tile);
   products = k.tile({c, c + WarpInverse::kProductPad}, k.getF32Type());
   k.store(merged, {products, {k.index(0), k.index(0)}, {0, 1}, {}});
 }
@@ -228,7 +242,7 @@ void WarpPrepareKernel::buildHead(Value item, bool makesInverse,
   if (plan.isDelta)
     headBeta = k.stage(betaTiles, item);
   if (gate)
-    sumGates(item, /*isWritten=*/makesScores);
+    sumGates(item, /*isWritten=*/makesScores || !withScores);
   result.reset();
   inverseRows.reset();
   scoreRow.reset();
@@ -255,7 +269,7 @@ void WarpPrepareKernel::buildHead(Value item, bool makesInverse,
 
 void WarpPrepareKernel::buildTask(Value item) {
   if (tasks == 1)
-    return buildHead(item, plan.isDelta, /*makesScores=*/true);
+    return buildHead(item, plan.isDelta, withScores);
   Value makesInverse = k.less(item, k.index(heads));
   auto branch = scf::IfOp::create(k, makesInverse, /*withElseRegion=*/true);
   for (Block *block : {branch.thenBlock(), branch.elseBlock()}) {
@@ -288,7 +302,7 @@ Access WarpPrepareKernel::tokensOf(Value memref, Value rowOf, Value rowsOf,
           {rowsOf, k.index(plan.keySize)}};
 }
 
-void WarpPrepareKernel::build() {
+void WarpPrepareKernel::build(Value count) {
   addArguments();
   Value perSlot = k.index(plan.keyHeads * parts);
   Value inSlot = k.rem(k.blockId(), perSlot);
@@ -310,9 +324,17 @@ void WarpPrepareKernel::build() {
   }
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
   Value perChunk = arith::ConstantIndexOp::create(host, plan.keyHeads * parts);
-  k.launch(host.createOrFold<arith::MulIOp>(plan.slots, perChunk));
+  Value all = host.createOrFold<arith::MulIOp>(plan.slots, perChunk);
+  k.launch(host.createOrFold<arith::MulIOp>(all, count));
 }
 
 void mlir::gdn::buildWarpPrepareKernel(RecurrencePlan &plan) {
-  WarpPrepareKernel(plan).build();
+  ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
+  Value one = arith::ConstantIndexOp::create(host, 1);
+  // A launch of no blocks is none.
+  if (!isConstantIntValue(plan.needsScores, 0))
+    WarpPrepareKernel(plan, /*withScores=*/true).build(plan.needsScores);
+  if (!isConstantIntValue(plan.needsScores, 1))
+    WarpPrepareKernel(plan, /*withScores=*/false)
+        .build(host.createOrFold<arith::SubIOp>(one, plan.needsScores));
 }

@@ -43,11 +43,12 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t valueBlock, int64_t stages,
                                    int64_t segments, int64_t segmentChunks,
                                    int64_t warps, bool streaming, bool overlap,
-                                   Precision precision, int64_t wideFrom) {
+                                   Precision precision, int64_t wideFrom,
+                                   bool scoresAhead) {
   if (phases == Phases::Auto) {
     if (chunk == 0 && valueBlock == 0 && stages == 1 && segments == 0 &&
         segmentChunks == 1 && warps == 1 && !streaming && !overlap &&
-        wideFrom == 0)
+        wideFrom == 0 && !scoresAhead)
       return success();
     return emitError() << "schedule: with phases = auto only precision can be "
                           "asked for; the other fields need phases";
@@ -81,6 +82,10 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (wideFrom && phases == Phases::Fused)
     return emitError() << "schedule: wide_from belongs to split, segmented and "
                           "step phases, but phases is "
+                       << stringifyPhases(phases);
+  if (scoresAhead && phases != Phases::Split && phases != Phases::Segmented)
+    return emitError() << "schedule: scores_ahead belongs to split and "
+                          "segmented phases, but phases is "
                        << stringifyPhases(phases);
   if (warps < 1 || warps > 16)
     return emitError() << "schedule: warps must lie in 1..16, but is " << warps;

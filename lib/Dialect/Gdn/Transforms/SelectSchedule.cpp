@@ -130,7 +130,8 @@ ScheduleAttr getStep(MLIRContext *context, int64_t chunk, int64_t rows,
                      Precision precision, int64_t wideFrom = 0) {
   return ScheduleAttr::get(context, Phases::Step, chunk, rows, /*stages=*/1,
                            /*segments=*/0, /*segment_chunks=*/1, warps,
-                           streaming, overlap, precision, wideFrom);
+                           streaming, overlap, precision, wideFrom,
+                           /*scores_ahead=*/false);
 }
 
 /// Measured on an H200 at K = V = 128. A few states are a matter of latency:
@@ -206,12 +207,28 @@ int64_t selectWideFrom(RecurrenceOp op, const GpuTarget &target) {
   return target.multiprocessors + 1;
 }
 
+/// True if blocks of 128 rows are faster where they make P themselves: memory
+/// bounds both kernels of the split phases then, and P is read and written as
+/// often as q. Measured on an H200 at K = V = 128 with 128 of these blocks: 11
+/// % of both kernels' time with one value head for each key head, 2 % with two,
+/// which do not repay another kernel; with four the scan is slower by more.
+bool makesScoresAhead(RecurrenceOp op, int64_t chunk, int64_t stages,
+                      Precision precision) {
+  int64_t tokens = op.getQType().getDimSize(1);
+  bool hasOneChunk =
+      !op.getOffsets() && !ShapedType::isDynamic(tokens) && tokens <= chunk;
+  return op.isDelta() && op.getGroupSize() == 1 && !op.hasChannelGate() &&
+         !op.getErase() && precision == Precision::Default && chunk == 64 &&
+         stages >= 2 && !hasOneChunk;
+}
+
 /// A schedule of the scan, whose blocks have 128 rows from `wideFrom` blocks of
 /// `valueBlock` rows on.
 ScheduleAttr getScanSchedule(RecurrenceOp op, int64_t chunk, int64_t valueBlock,
                              int64_t stages, int64_t segments, int64_t wideFrom,
                              Precision precision) {
   int64_t sequences = op.getNumSequences();
+  bool scoresAhead = wideFrom && makesScoresAhead(op, chunk, stages, precision);
   // So many sequences leave each but its first segment.
   if (segments && !ShapedType::isDynamic(sequences) &&
       segments - 1 < 2 * sequences)
@@ -222,6 +239,8 @@ ScheduleAttr getScanSchedule(RecurrenceOp op, int64_t chunk, int64_t valueBlock,
     if (blocks >= wideFrom) {
       valueBlock *= 2;
       segments = 0; // These blocks are as many as run at once.
+    } else {
+      scoresAhead = false;
     }
     wideFrom = 0;
   }
@@ -231,7 +250,7 @@ ScheduleAttr getScanSchedule(RecurrenceOp op, int64_t chunk, int64_t valueBlock,
   return ScheduleAttr::get(
       op.getContext(), segments ? Phases::Segmented : Phases::Split, chunk,
       valueBlock, stages, segments, least, /*warps=*/1,
-      /*streaming=*/false, /*overlap=*/false, precision, wideFrom);
+      /*streaming=*/false, /*overlap=*/false, precision, wideFrom, scoresAhead);
 }
 
 FailureOr<ScheduleAttr> selectGpuSchedule(RecurrenceOp op,

@@ -12,6 +12,8 @@
 using namespace mlir;
 using namespace mlir::gdn_tile;
 
+constexpr int64_t kGroupWarps = 4, kGroupRows = 16 * kGroupWarps;
+
 //===----------------------------------------------------------------------===//
 // FragmentLayout
 //===----------------------------------------------------------------------===//
@@ -44,6 +46,11 @@ FragmentLayout::get(KernelAttr kernel, VectorType type,
     } else if (numRows == 16 * warps) {
       layout.rows = {0, 8};
       layout.rowTerms = {{5, warpMask, 16}, {2, 7, 1}};
+    } else if (numRows == kGroupRows && warps == 2 * kGroupWarps) {
+      // Of one warpgroup, in a role of its own.
+      layout.rows = {0, 8};
+      layout.rowTerms = {{5, kGroupWarps - 1, 16}, {2, 7, 1}};
+      layout.threads = 32 * kGroupWarps;
     } else if (numRows == 16) {
       layout.rows = {0, 8};
       layout.rowTerms = {{2, 7, 1}};

@@ -382,8 +382,8 @@ bool mlir::gdn_tile::fitsWarpgroup(MmaOp op, KernelAttr kernel) {
   auto a = cast<VectorType>(op.getA().getType());
   auto b = cast<MemRefType>(op.getB().getType());
   // Each warpgroup makes its own 64 rows of the product.
-  int64_t warps = kernel ? kernel.getWarps() : 0;
-  return (warps == 4 || warps == 8) && a.getDimSize(0) == 16 * warps &&
+  int64_t warps = kernel ? kernel.getWarps() : 0, rows = a.getDimSize(0);
+  return (warps == 4 || warps == 8) && (rows == 64 || rows == 16 * warps) &&
          a.getElementTypeBitWidth() == 16 && a.getDimSize(1) % 16 == 0 &&
          b.getDimSize(1) % 64 == 0 && op.getFragmentType().getDimSize(1) <= 256;
 }

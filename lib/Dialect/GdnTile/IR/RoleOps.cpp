@@ -107,9 +107,10 @@ LogicalResult RolesOp::verify() {
   if (getNumWarps() > 32)
     return emitOpError("has ") << getNumWarps() << " warps, more than 32";
   for (RoleOp role : ArrayRef(roles).drop_front()) {
-    // Fragments are spread over the kernel's warps.
+    // Fragments are spread over the kernel's warps, or over a warpgroup.
     int64_t warps = role.getWarpsOfTeam();
-    if (warps == kernel.getWarps() && getFirstWarp(role) % warps == 0)
+    if ((warps == kernel.getWarps() || warps == kWarpsOfGroup) &&
+        getFirstWarp(role) % warps == 0)
       continue;
     WalkResult walk = role.getBody().walk([&](Operation *op) {
       return hasFragments(op) ? WalkResult::interrupt() : WalkResult::advance();
@@ -117,8 +118,8 @@ LogicalResult RolesOp::verify() {
     if (walk.wasInterrupted())
       return role.emitOpError("holds fragments, but ")
              << warps << " warps behind " << getFirstWarp(role)
-             << " are not placed like the " << kernel.getWarps()
-             << " warps of the kernel";
+             << " are neither a warpgroup nor placed like the "
+             << kernel.getWarps() << " warps of the kernel";
   }
   return verifyRegisters(*this, roles);
 }

@@ -81,7 +81,7 @@ void Specializer::cloneAhead(Value iteration, IRMapping &mapping) {
 void Specializer::buildAhead() {
   AheadPart &part = *candidate.ahead;
   int64_t teams = part.op.getTeams();
-  RoleOp role = createRole("ahead", mathWarps * teams, aheadRegisters, teams);
+  RoleOp role = createRole("ahead", kGroupWarps * teams, aheadRegisters, teams);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&role.getBody().front());
   IRMapping mapping;

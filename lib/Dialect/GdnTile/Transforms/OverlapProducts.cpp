@@ -285,6 +285,51 @@ static void roundEarly(MmaWaitOp op) {
   }
 }
 
+// Whether an op only makes more registers of a number, a row or a load.
+static bool isExpansion(Operation &op, KernelAttr kernel) {
+  if (op.getNumResults() != 1 || !isa<VectorType>(op.getResult(0).getType()))
+    return false;
+  if (isSharedLoad(op))
+    return true;
+  int64_t registers = countRegisters(kernel, op.getResult(0).getType());
+  auto isSmaller = [&](Value operand) {
+    auto type = dyn_cast<VectorType>(operand.getType());
+    return !type || type.getDimSize(0) == 1 ||
+           countRegisters(kernel, type) < registers;
+  };
+  return isPure(&op) && op.getNumRegions() == 0 &&
+         !isa<MmaOp, MmaWaitOp, arith::ConstantOp>(op) &&
+         llvm::all_of(op.getOperands(), isSmaller);
+}
+
+// For roles whose registers hold little beside the state: a left operand that
+// several products share is free when the last is complete, so they are waited
+// for at once, and what only expands is computed where it is used.
+static void saveRegisters(Block &block, KernelAttr kernel) {
+  DenseMap<Value, Operation *> waits;
+  for (auto wait : llvm::make_early_inc_range(block.getOps<MmaWaitOp>())) {
+    auto product = wait.getValue().getDefiningOp<MmaOp>();
+    if (!product || product->getBlock() != &block)
+      continue;
+    Operation *&last = waits[product.getA()];
+    if (last && product->isBeforeInBlock(last))
+      wait->moveAfter(last);
+    last = wait;
+  }
+  SmallVector<Operation *> expansions;
+  for (Operation &op : block)
+    if (isExpansion(op, kernel) && !op.use_empty())
+      expansions.push_back(&op);
+  for (Operation *op : llvm::reverse(expansions)) {
+    Operation *place = op->getNextNode();
+    auto uses = [&](Operation *user) { return place->isAncestor(user); };
+    while (llvm::none_of(op->getUsers(), uses) && !areOrdered(op, place) &&
+           !isFence(*place) && !isa<RingReleaseOp>(place))
+      place = place->getNextNode();
+    op->moveBefore(place);
+  }
+}
+
 // Lets the products issued behind an awaited one run on. What an earlier wait
 // has drained does not count: a wait that allows more than is in flight makes
 // ptxas believe that something is, and wait once more at the next use.
@@ -320,8 +365,10 @@ static void overlapBlock(Block &block, KernelAttr kernel) {
     if (isTight)
       roundEarly(wait);
   }
-  // In warps that only compute, nothing else hides the latency.
-  if (role) {
+  if (role && role.isScarce()) {
+    saveRegisters(block, kernel);
+  } else if (role) {
+    // In warps that only compute, nothing else hides the latency.
     addressEarly(block);
     // Roles of few registers have none for that beside the initial state.
     if (!isTight || isa<scf::ForOp>(block.getParentOp()))

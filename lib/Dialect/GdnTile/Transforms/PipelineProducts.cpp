@@ -359,7 +359,7 @@ bool ProductPipeliner::plan() {
       !findSecondLevel())
     return false;
   WalkResult walk = loop.getBody()->walk([](Operation *op) {
-    return isFence(op) || isa<scf::ForOp, scf::WhileOp>(op)
+    return isFence(op) || isa<AheadOp, scf::ForOp, scf::WhileOp>(op)
                ? WalkResult::interrupt()
                : WalkResult::advance();
   });
@@ -496,6 +496,9 @@ public:
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops) {
+      RoleOp role = getRole(loop);
+      if (role && role.isScarce())
+        continue;
       ProductPipeliner pipeliner(loop);
       if (pipeliner.plan())
         pipeliner.run();

@@ -20,11 +20,13 @@ using namespace mlir::gdn_tile;
 // that run ahead.
 constexpr int64_t kLoadWarps = 3;
 constexpr int64_t kStoreWarps = 1;
-constexpr int64_t kGroupWarps = 4;
 constexpr int64_t kMathRegisters = 240;
 constexpr int64_t kCopyRegisters = 24;
+// Of eight warps beside a warpgroup that runs ahead: with fewer ptxas
+// serializes products, and copies of its inputs have addresses more.
+constexpr int64_t kWideMathRegisters = 208, kWideCopyRegisters = 32;
 // Of a multiprocessor, for each thread of a warpgroup.
-constexpr int64_t kAllRegisters = 65536 / (32 * kGroupWarps);
+constexpr int64_t kAllRegisters = 65536 / 128;
 // One tile is filled while another is stored, if both fit: large ones, of eight
 // warps or of f32, would take the shared memory of a stage of what is read. Nor
 // is there room for more beside the tiles of what runs ahead.
@@ -146,14 +148,14 @@ void Specializer::setRegisters() {
     return;
   if (candidate.stored.empty())
     loadWarps += kStoreWarps;
-  int64_t groups = mathWarps / kGroupWarps * (1 + teams) + 1;
+  int64_t mathGroups = mathWarps / kGroupWarps, groups = mathGroups + teams + 1;
   int64_t atStart = kAllRegisters / groups / 8 * 8;
-  mathRegisters = kMathRegisters;
-  copyRegisters = kCopyRegisters;
+  bool isScarce = teams > 0 && mathGroups > 1;
+  mathRegisters = isScarce ? kWideMathRegisters : kMathRegisters;
+  copyRegisters = isScarce ? kWideCopyRegisters : kCopyRegisters;
   if (teams == 0)
     return;
-  int64_t left = (groups * atStart - copyRegisters) * kGroupWarps / mathWarps -
-                 mathRegisters;
+  int64_t left = groups * atStart - copyRegisters - mathGroups * mathRegisters;
   aheadRegisters = std::min(left / teams / 8 * 8, kMathRegisters);
 }
 
@@ -178,7 +180,8 @@ void Specializer::createRings() {
   for (Loaded &group : loaded) {
     bool isLate = candidate.ahead && !group.isOfAhead;
     createRing(group, isLate ? std::min(stages, kMathStages) : stages,
-               loadWarps, mathWarps * (group.isOfMath + group.isOfAhead));
+               loadWarps,
+               mathWarps * group.isOfMath + kGroupWarps * group.isOfAhead);
   }
   if (candidate.rare) {
     rareTiles.tiles = {candidate.rare->copy.getTile()};
@@ -189,7 +192,7 @@ void Specializer::createRings() {
     // there are as many stages as teams.
     aheadTiles.tiles = candidate.ahead->outputs;
     createRing(aheadTiles, std::max<int64_t>(2, candidate.ahead->op.getTeams()),
-               mathWarps, mathWarps);
+               kGroupWarps, mathWarps);
   }
   if (candidate.stored.empty())
     return;

@@ -73,6 +73,7 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     | `segments` | with `segmented`, and only then: segments that one sequence is cut into, at most; several share those behind the first |
     | `segment_chunks` | with `segmented`: least number of chunks of a segment, 1 unless given |
     | `wide_from` | with `split` and `segmented`: blocks of the scan from which they have twice `value_block` rows each; with `step`: sequences times value heads from which a warp has more rows (see below); 0, never, unless given |
+    | `scores_ahead` | with `split` and `segmented`: blocks of 128 rows make P themselves (see below) |
     | `warps` | `step` phases token by token: warps of a block, 1 to 16 |
     | `streaming` | `step` phases: the caches need not keep the state; pays while all states together are small |
     | `overlap` | `step` phases: launches in front and behind may overlap with this one (programmatic dependent launch; sm_90 and later) |
@@ -122,6 +123,12 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     `value_block` rows (chunk = 8), or one warp with eight rows, and the caches are
     not streamed past (token by token).
 
+    With `scores_ahead` four more warps of a block of 128 rows (`value_block` 128, or 64 and `wide_from`) make P of the
+    next chunks beside those that scan, and the prepare kernel, which then makes only T, reads no q: for the delta rule
+    with 16-bit inputs, a gate per head or none, `precision = default`, chunks of 64, two stages or more and at most
+    128 key channels, on targets with warpgroup products. With `wide_from` the prepare kernel too is chosen when the function is called. The
+    bits are the same. It pays where memory is what bounds both kernels: one or two value heads per key head.
+
     On the GPU `fused` is one kernel, in which eight more warps of each block make T and P of the next chunks while
     four scan: for 16-bit inputs with a gate per head or none, `precision = default`, chunks of 64, a `value_block`
     of 64 and two stages or more, on targets with warpgroup products. It reads and writes least, but T and P of a chunk
@@ -140,14 +147,16 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     DefaultValuedParameter<"bool", "false">:$streaming,
     DefaultValuedParameter<"bool", "false">:$overlap,
     Gdn_DefaultEnumParameter<Gdn_Precision, "Precision::Default">:$precision,
-    DefaultValuedParameter<"int64_t", "0">:$wide_from);
+    DefaultValuedParameter<"int64_t", "0">:$wide_from,
+    DefaultValuedParameter<"bool", "false">:$scores_ahead);
   let builders = [
     AttrBuilder<(ins "::mlir::gdn::Phases":$phases, "int64_t":$chunk,
                      "int64_t":$valueBlock, "int64_t":$stages,
                      CArg<"::mlir::gdn::Precision", "::mlir::gdn::Precision::Default">:$precision), [{
       return $_get($_ctxt, phases, chunk, valueBlock, stages, /*segments=*/0,
                    /*segment_chunks=*/1, /*warps=*/1, /*streaming=*/false,
-                   /*overlap=*/false, precision, /*wide_from=*/0);
+                   /*overlap=*/false, precision, /*wide_from=*/0,
+                   /*scores_ahead=*/false);
     }]>
   ];
   let extraClassDeclaration = [{

@@ -14,7 +14,7 @@ def GdnTile_AheadOp : GdnTile_Op<"ahead", [
   let description = [{
     Stands in the body of a loop and runs the region in each iteration. Nothing in it depends
     on what the loop carries: it reads tiles that copies of the iteration fill, and writes
-    tiles that the rest of the iteration reads. Fragments are those of the kernel.
+    tiles that the rest of the iteration reads. Fragments are those of one warpgroup: 64 rows.
 
     `gdn-tile-specialize-warps` gives the region a role of `teams` teams with as many warps as
     the kernel each, which take turns: team t runs the iterations t, t + teams, ... and is
