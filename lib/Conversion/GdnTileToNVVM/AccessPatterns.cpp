@@ -212,7 +212,14 @@ struct LoadPattern : TilePattern<LoadOp> {
     auto memref = cast<MemRefType>(op.getMemref().getType());
     Value base = adaptor.getMemref().front();
     SmallVector<Value> registers;
-    if (hasMatrices(kernel, op, memref, fragment, op.getDims())) {
+    if (kernel.isOnlySharedLeft(op)) {
+      SmallVector<Type> types;
+      if (failed(kernel.converter.convertType(fragment, types)))
+        return failure();
+      for (Type type : types)
+        registers.push_back(
+            LLVM::PoisonOp::create(rewriter, op.getLoc(), type));
+    } else if (hasMatrices(kernel, op, memref, fragment, op.getDims())) {
       bool transpose = op.getDims()[0] == 1;
       MatrixAddress address(e, kernel, memref, base, fragment,
                             adaptor.getIndices(), kernel.getAccess(op),

@@ -213,6 +213,13 @@ void KernelLowering::findSharedLefts() {
   });
 }
 
+bool KernelLowering::isOnlySharedLeft(LoadOp load) const {
+  return llvm::all_of(load->getUsers(), [&](Operation *user) {
+    auto product = dyn_cast<MmaOp>(user);
+    return product && getSharedLeft(product) == load;
+  });
+}
+
 ThreadSet KernelLowering::getThreads(Emitter &e, Operation *op) const {
   if (isInWarp(op))
     return {e.laneId(), 32};

@@ -114,6 +114,8 @@ public:
   gdn_tile::LoadOp getSharedLeft(gdn_tile::MmaOp op) const {
     return sharedLefts.lookup(op);
   }
+  /// Whether only such products use a load.
+  bool isOnlySharedLeft(gdn_tile::LoadOp load) const;
   gdn_tile::FragmentLayout getLayout(Type fragment) const;
   /// Whether a register holds two neighbouring columns (16-bit floats).
   bool isPacked(Type fragment) const;

@@ -139,3 +139,11 @@ func.func @streaming() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1,
   %r = gdn_tile.load %b[%c0, %c0] dims [0, 1] {streaming} : memref<8x16xf32, #shared>, vector<8x16xf32>
   return
 }
+
+// -----
+
+func.func @no_warpgroup() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 8, layout = accumulator>} {
+  // expected-error @+1 {{fragment 'vector<64x1xi32>' has the 64 rows of a warpgroup, but the kernel has 8 warps and it stands in no role of 4}}
+  %r = gdn_tile.iota : vector<64x1xi32>
+  return
+}

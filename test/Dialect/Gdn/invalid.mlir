@@ -415,3 +415,11 @@ func.func @f(%q: tensor<1x5x2x8xf32>, %k: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x
   %0:2 = gdn.recurrence ins(%q, %k, %v : tensor<1x5x2x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x4x6xf32>) outs(%o, %s : tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>) {schedule = #gdn.schedule<phases = fused, chunk = 64, value_block = 64, wide_from = 9>} -> tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>
   return
 }
+
+// -----
+
+func.func @f(%q: tensor<1x5x2x8xf32>, %k: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x6xf32>, %o: tensor<1x5x4x6xf32>, %s: tensor<1x4x6x8xf32>) {
+  // expected-error @+1 {{schedule: scores_ahead belongs to split and segmented phases, but phases is fused}}
+  %0:2 = gdn.recurrence ins(%q, %k, %v : tensor<1x5x2x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x4x6xf32>) outs(%o, %s : tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>) {schedule = #gdn.schedule<phases = fused, chunk = 64, value_block = 64, scores_ahead = true>} -> tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>
+  return
+}

@@ -334,15 +334,58 @@ func.func @open_number(%q: tensor<?x?x32x128xf16>, %s: tensor<?x32x128x128xf32>)
   return %0#0 : tensor<?x?x32x128xf16>
 }
 
-// Of the gated delta rule three stages of that size just fit.
+// Of the gated delta rule three stages of that size just fit. With one value head for each key head the blocks of 128
+// rows make P themselves.
 
 // SM90-LABEL: func @open_number_delta
-// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 3, segment_chunks = 24, wide_from = 133>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 3, segment_chunks = 24, wide_from = 133, scores_ahead = true>
 // SM89-LABEL: func @open_number_delta
 func.func @open_number_delta(%q: tensor<?x?x32x128xbf16>, %g: tensor<?x?x32xf32>, %s: tensor<?x32x128x128xf32>) -> tensor<?x?x32x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x?x32x128xbf16>, tensor<?x?x32x128xbf16>, tensor<?x?x32x128xbf16>)
       gate(%g : tensor<?x?x32xf32>) beta(%g : tensor<?x?x32xf32>)
       outs(%q, %s : tensor<?x?x32x128xbf16>, tensor<?x32x128x128xf32>) -> tensor<?x?x32x128xbf16>, tensor<?x32x128x128xf32>
+  return %0#0 : tensor<?x?x32x128xbf16>
+}
+
+// With a known number of sequences all blocks have 128 rows, or none; a single chunk has nothing ahead of it; two value
+// heads share their keys, and high precision and other targets have no such form.
+
+// SM90-LABEL: func @four_sequences(
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 128, stages = 3, scores_ahead = true>
+// SM90-LABEL: func @one_sequence(
+// SM90-NOT: scores_ahead
+// SM90-LABEL: func @one_chunk_of_many(
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 128, stages = 3>
+// SM90-LABEL: func @shared_keys(
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 3, segment_chunks = 24, wide_from = 133>
+// SM89-LABEL: func @four_sequences(
+// SM89-NOT: scores_ahead
+// HIGH-LABEL: func @four_sequences(
+// HIGH-NOT: scores_ahead
+// SM89-LABEL: func @one_sequence(
+// HIGH-LABEL: func @one_sequence(
+func.func @four_sequences(%q: tensor<4x8192x32x128xbf16>, %g: tensor<4x8192x32xf32>, %s: tensor<4x32x128x128xf32>) -> tensor<4x8192x32x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<4x8192x32x128xbf16>, tensor<4x8192x32x128xbf16>, tensor<4x8192x32x128xbf16>)
+      gate(%g : tensor<4x8192x32xf32>) beta(%g : tensor<4x8192x32xf32>)
+      outs(%q, %s : tensor<4x8192x32x128xbf16>, tensor<4x32x128x128xf32>) -> tensor<4x8192x32x128xbf16>, tensor<4x32x128x128xf32>
+  return %0#0 : tensor<4x8192x32x128xbf16>
+}
+func.func @one_sequence(%q: tensor<1x8192x32x128xbf16>, %g: tensor<1x8192x32xf32>, %s: tensor<1x32x128x128xf32>) -> tensor<1x8192x32x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x8192x32x128xbf16>, tensor<1x8192x32x128xbf16>, tensor<1x8192x32x128xbf16>)
+      gate(%g : tensor<1x8192x32xf32>) beta(%g : tensor<1x8192x32xf32>)
+      outs(%q, %s : tensor<1x8192x32x128xbf16>, tensor<1x32x128x128xf32>) -> tensor<1x8192x32x128xbf16>, tensor<1x32x128x128xf32>
+  return %0#0 : tensor<1x8192x32x128xbf16>
+}
+func.func @one_chunk_of_many(%q: tensor<4x64x32x128xbf16>, %g: tensor<4x64x32xf32>, %s: tensor<4x32x128x128xf32>) -> tensor<4x64x32x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<4x64x32x128xbf16>, tensor<4x64x32x128xbf16>, tensor<4x64x32x128xbf16>)
+      gate(%g : tensor<4x64x32xf32>) beta(%g : tensor<4x64x32xf32>)
+      outs(%q, %s : tensor<4x64x32x128xbf16>, tensor<4x32x128x128xf32>) -> tensor<4x64x32x128xbf16>, tensor<4x32x128x128xf32>
+  return %0#0 : tensor<4x64x32x128xbf16>
+}
+func.func @shared_keys(%q: tensor<?x?x16x128xbf16>, %v: tensor<?x?x32x128xbf16>, %g: tensor<?x?x32xf32>, %s: tensor<?x32x128x128xf32>) -> tensor<?x?x32x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %v : tensor<?x?x16x128xbf16>, tensor<?x?x16x128xbf16>, tensor<?x?x32x128xbf16>)
+      gate(%g : tensor<?x?x32xf32>) beta(%g : tensor<?x?x32xf32>)
+      outs(%v, %s : tensor<?x?x32x128xbf16>, tensor<?x32x128x128xf32>) -> tensor<?x?x32x128xbf16>, tensor<?x32x128x128xf32>
   return %0#0 : tensor<?x?x32x128xbf16>
 }
 

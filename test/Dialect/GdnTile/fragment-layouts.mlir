@@ -118,3 +118,18 @@ func.func @tiles() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, lay
   %plain = memref.alloc() {columns = array<i64: 0, 63>} : memref<64xf32, #shared>
   return
 }
+
+// 64 rows are those of a warpgroup beside the kernel's two, whose threads are counted from its first: of the kernel's
+// 256 threads two would have each element.
+func.func @warpgroup() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 8, layout = accumulator>} {
+  // CHECK: vector<64x16xf32>: 8 registers
+  // CHECK-NEXT: thread 0: (0,0) (0,1) (8,0) (8,1) (0,8) (0,9) (8,8) (8,9)
+  // CHECK-NEXT: thread 127: (55,6) (55,7) (63,6) (63,7) (55,14) (55,15) (63,14) (63,15)
+  // CHECK-NEXT: owners 2 to 2, replicated bits 0
+  %full = arith.constant {threads = array<i64: 0, 127>} dense<0.0> : vector<64x16xf32>
+  // CHECK: vector<128x16xf32>: 8 registers
+  // CHECK-NEXT: thread 255: (119,6) (119,7) (127,6) (127,7) (119,14) (119,15) (127,14) (127,15)
+  // CHECK-NEXT: owners 1 to 1, replicated bits 0
+  %all = arith.constant {threads = array<i64: 255>} dense<0.0> : vector<128x16xf32>
+  return
+}

@@ -131,7 +131,7 @@ func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout 
   gdn_tile.roles {
     gdn_tile.role "math" warps(4) {
     }
-    // expected-error @+1 {{holds fragments, but 3 warps behind 4 are not placed like the 4 warps of the kernel}}
+    // expected-error @+1 {{holds fragments, but 3 warps behind 4 are neither a warpgroup nor placed like the 4 warps of the kernel}}
     gdn_tile.role "load" warps(3) {
       %0 = gdn_tile.iota : vector<64x1xi32>
     }
@@ -147,7 +147,7 @@ func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout 
     }
     gdn_tile.role "load" warps(2) {
     }
-    // expected-error @+1 {{holds fragments, but 4 warps behind 6 are not placed like the 4 warps of the kernel}}
+    // expected-error @+1 {{holds fragments, but 4 warps behind 6 are neither a warpgroup nor placed like the 4 warps of the kernel}}
     gdn_tile.role "ahead" warps(4) {
       %0 = gdn_tile.iota : vector<64x1xi32>
     }

@@ -427,3 +427,41 @@ func.func @single(%x: memref<64x64xf32>, %f: memref<64xf32>) attributes {gdn_til
   }
   return
 }
+
+// Warps of few registers: the two products of one left operand are waited for together, so that it is free; what only makes
+// more registers of a row is made where it is used, and no load stands in front of the products.
+
+// CHECK-LABEL: func @few_registers(
+// CHECK: gdn_tile.role "math" warps(8) registers(208)
+// CHECK: %[[SK:.*]] = gdn_tile.mma %[[A:.*]], %[[K:.*]] {transpose_b}
+// CHECK-NEXT: %[[SQ:.*]] = gdn_tile.mma %[[A]], %{{.*}} {transpose_b}
+// CHECK-NEXT: %[[S:.*]] = gdn_tile.mma_wait %[[SK]] {pending = 1 : i64} :
+// CHECK-NEXT: %[[READ:.*]] = gdn_tile.mma_wait %[[SQ]] :
+// CHECK-NEXT: %[[ROW:.*]] = gdn_tile.load
+// CHECK-NEXT: %[[FACTOR:.*]] = vector.broadcast %[[ROW]]
+// CHECK-NEXT: %[[SCALED:.*]] = arith.mulf %[[S]], %[[FACTOR]]
+// CHECK-NEXT: %[[START:.*]] = arith.addf %[[READ]], %[[READ]]
+// CHECK-NEXT: %[[W:.*]] = arith.truncf %[[SCALED]]
+// CHECK-NEXT: gdn_tile.mma %[[W]], %{{.*}} acc(%[[START]]
+func.func @few_registers(%s: memref<128x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 8, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %q = memref.alloc() : memref<64x64xbf16, #shared>
+  %g = memref.alloc() : memref<64xf32, #shared>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(8) registers(208) {
+      %a = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<128x64xf32>, vector<128x64xf32>
+      %a16 = arith.truncf %a : vector<128x64xf32> to vector<128x64xbf16>
+      %row = gdn_tile.load %g[%c0] dims [0] : memref<64xf32, #shared>, vector<1x64xf32>
+      %factor = vector.broadcast %row : vector<1x64xf32> to vector<128x64xf32>
+      %sk = gdn_tile.mma %a16, %k {transpose_b} : vector<128x64xbf16>, memref<64x64xbf16, #shared> -> vector<128x64xf32>
+      %scaled = arith.mulf %sk, %factor : vector<128x64xf32>
+      %sq = gdn_tile.mma %a16, %q {transpose_b} : vector<128x64xbf16>, memref<64x64xbf16, #shared> -> vector<128x64xf32>
+      %os = arith.addf %sq, %sq : vector<128x64xf32>
+      %w = arith.truncf %scaled : vector<128x64xf32> to vector<128x64xbf16>
+      %o = gdn_tile.mma %w, %k acc(%os : vector<128x64xf32>) {transpose_b} : vector<128x64xbf16>, memref<64x64xbf16, #shared> -> vector<128x64xf32>
+      gdn_tile.store %o, %s[%c0, %c0] dims [0, 1] : vector<128x64xf32>, memref<128x64xf32>
+    }
+  }
+  return
+}

@@ -439,3 +439,57 @@ func.func @branch_last(%n: index, %c: i1, %x: memref<64x64xf32>, %y: memref<64x6
   }
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+#kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
+
+// Warps of few registers have none for what spans two iterations, and what runs ahead stays in its loop.
+
+// CHECK-LABEL: func @few_registers
+// CHECK-NOT: scf.if
+// CHECK: scf.for %{{.*}} = %c0 to %arg2 step %c1
+// CHECK-LABEL: func @ahead
+// CHECK-NOT: scf.if
+// CHECK: scf.for %{{.*}} = %c0 to %arg2 step %c1
+// CHECK: gdn_tile.ahead
+func.func @few_registers(%s: memref<64x64xf32>, %o: memref<64x64xbf16>, %n: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) registers(208) {
+      %initial = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+      %r = scf.for %i = %c0 to %n step %c1 iter_args(%state = %initial) -> (vector<64x64xf32>) {
+        %a = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+        %w = gdn_tile.mma %a, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+        %b = arith.truncf %w : vector<64x64xf32> to vector<64x64xbf16>
+        %t = gdn_tile.mma %b, %kt acc(%state : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+        scf.yield %t : vector<64x64xf32>
+      }
+      gdn_tile.store %r, %s[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+    }
+  }
+  return
+}
+func.func @ahead(%s: memref<64x64xf32>, %o: memref<64x64xbf16>, %n: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %pt = memref.alloc() : memref<64x64xbf16, #shared>
+  %initial = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%state = %initial) -> (vector<64x64xf32>) {
+    gdn_tile.ahead teams(1) {
+      %p = gdn_tile.load %kt[%c0, %c0] dims [0, 1] : memref<64x64xbf16, #shared>, vector<64x64xbf16>
+      gdn_tile.store %p, %pt[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+    }
+    %a = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %w = gdn_tile.mma %a, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %b = arith.truncf %w : vector<64x64xf32> to vector<64x64xbf16>
+    %t = gdn_tile.mma %b, %pt acc(%state : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %t : vector<64x64xf32>
+  }
+  gdn_tile.store %r, %s[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  return
+}

@@ -185,3 +185,49 @@ func.func @both(%k: memref<?x64xbf16>, %s: memref<64x64xf32>, %chunks: index)
   gdn_tile.store %final, %s[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+#kernel = #gdn_tile.kernel<warps = 8, layout = accumulator>
+
+// Beside two warpgroups one runs ahead, whatever the kernel's warps: 12 warps read k, 4 make what 8 read. All 512 threads
+// together have 65536 registers.
+
+// CHECK-LABEL: func @wide
+// CHECK: gdn_tile.ring(%{{.*}} : memref<2x64x64xbf16, {{.*}}>) producers(3) consumers(12) : <2>
+// CHECK: gdn_tile.ring(%{{.*}} : memref<2x64x64xbf16, {{.*}}>) producers(4) consumers(8) : <2>
+// CHECK: gdn_tile.role "math" warps(8) registers(208) {
+// CHECK: gdn_tile.role "ahead" warps(4) registers(64) {
+// CHECK-NOT: gdn_tile.team
+// CHECK: gdn_tile.mma {{.*}} -> vector<64x64xf32>
+// CHECK: gdn_tile.role "load" warps(3) registers(32) {
+// CHECK: gdn_tile.role "store" warps(1) registers(32) {
+func.func @wide(%k: memref<?x64xbf16>, %s: memref<128x64xf32>, %o: memref<?x128xbf16>, %chunks: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %t = memref.alloc() : memref<64x64xbf16, #shared>
+  %ot = memref.alloc() : memref<64x128xbf16, #shared>
+  %init = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<128x64xf32>, vector<128x64xf32>
+  %final = scf.for %i = %c0 to %chunks step %c1 iter_args(%state = %init) -> vector<128x64xf32> {
+    %row = arith.muli %i, %c64 : index
+    gdn_tile.copy_in %k[%row, %c0] dims [0, 1] to %kt : memref<?x64xbf16> to memref<64x64xbf16, #shared>
+    gdn_tile.ahead teams(1) {
+      %a = gdn_tile.load %kt[%c0, %c0] dims [0, 1] : memref<64x64xbf16, #shared>, vector<64x64xbf16>
+      %p = gdn_tile.mma %a, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+      %r = arith.truncf %p : vector<64x64xf32> to vector<64x64xbf16>
+      gdn_tile.store %r, %t[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+    }
+    %s16 = arith.truncf %state : vector<128x64xf32> to vector<128x64xbf16>
+    %u = gdn_tile.mma %s16, %t {transpose_b} : vector<128x64xbf16>, memref<64x64xbf16, #shared> -> vector<128x64xf32>
+    %u16 = arith.truncf %u : vector<128x64xf32> to vector<128x64xbf16>
+    %next = gdn_tile.mma %u16, %kt acc(%state : vector<128x64xf32>) : vector<128x64xbf16>, memref<64x64xbf16, #shared> -> vector<128x64xf32>
+    gdn_tile.store %u16, %ot[%c0, %c0] dims [1, 0] : vector<128x64xbf16>, memref<64x128xbf16, #shared>
+    gdn_tile.copy_out %ot to %o[%row, %c0] dims [0, 1] : memref<64x128xbf16, #shared> to memref<?x128xbf16>
+    scf.yield %next : vector<128x64xf32>
+  } {gdn_tile.stages = 2 : i64}
+  gdn_tile.store %final, %s[%c0, %c0] dims [0, 1] : vector<128x64xf32>, memref<128x64xf32>
+  return
+}

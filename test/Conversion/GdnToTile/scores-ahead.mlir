@@ -1,0 +1,144 @@
+// RUN: gdn-opt %s -split-input-file -convert-gdn-to-tile -canonicalize -cse -verify-diagnostics | FileCheck %s
+
+// Blocks of 128 rows make P ahead of the scan, from q, k, the gates and beta; the prepare kernel in front of them reads
+// no q. From 9 blocks of 64 rows on these two run, below the usual ones: two kernels get no blocks, and P has a place
+// only where one reads it.
+
+// CHECK-LABEL: func @scores_ahead_prepare(
+// CHECK-COUNT-2: gdn_tile.mma {{.*}} {transpose_b}
+// CHECK-LABEL: func @scores_ahead_prepare_inverse(
+// CHECK-SAME: %{{.*}}: index, %[[K:.*]]: memref<?x4x64xbf16>, %[[G:.*]]: memref<?x4xf32>, %{{.*}}: memref<?x4xf32>, %{{.*}}: memref<?x4x2x64x64xbf16>, %{{.*}}: memref<?x4x264xf32>, %{{.*}}: index)
+// CHECK: gdn_tile.mma {{.*}} {transpose_b}
+// CHECK-NOT: gdn_tile.mma
+// CHECK: gdn_tile.each_warp (%{{.*}}) in (%c1)
+// The factors of the gates are made beside T.
+// CHECK: gdn_tile.cumsum
+// CHECK: gdn_tile.copy_out %{{.*}}, %{{.*}} dims [2] : memref<192xf32
+// CHECK: gdn_tile.block_inverse
+// CHECK-LABEL: func @scores_ahead_scan(
+// CHECK-SAME: #gdn_tile.kernel<warps = 4,
+// CHECK-NOT: gdn_tile.ahead
+// CHECK-LABEL: func @scores_ahead_scan_wide(
+// CHECK-SAME: #gdn_tile.kernel<warps = 8,
+// CHECK: scf.for
+// q, k, v, the gates, beta, T and the factors; no P.
+// CHECK-COUNT-7: gdn_tile.copy_in
+// CHECK-NOT: gdn_tile.copy_in
+// CHECK: gdn_tile.ahead teams(1) {
+// CHECK: gdn_tile.cumsum
+// CHECK: gdn_tile.mma {{.*}} {transpose_b} : vector<64x64xbf16>
+// CHECK-NOT: gdn_tile.mma
+// CHECK: gdn_tile.each_warp (%[[W:.*]]) in (%c4)
+// CHECK: gdn_tile.own_rows %{{.*}}[0] : vector<64x64xf32> to vector<16x16xf32>
+// CHECK: gdn_tile.own_rows %{{.*}}[48] : vector<64x64xf32> to vector<16x16xf32>
+// CHECK-NOT: gdn_tile.own_rows
+// Two warpgroups: S q^T first, and its factor is made of that of S k^T.
+// CHECK: gdn_tile.mma {{.*}} {transpose_b} : vector<128x64xbf16>
+// CHECK-LABEL: func @scores_ahead(
+// CHECK: %[[N:.*]] = memref.dim %{{.*}}, %c0 : memref<?x4x128x64xf32>
+// CHECK: %[[ROWS:.*]] = arith.muli %[[N]], %c8
+// CHECK: arith.divui %[[ROWS]], %c9
+// CHECK: %[[WIDE:.*]] = arith.muli %[[N]],
+// CHECK: %[[USUAL:.*]] = arith.subi %[[N]], %[[WIDE]]
+// CHECK: %[[NEEDED:.*]] = arith.minui %[[USUAL]], %c1
+// CHECK: %[[CHUNKS:.*]] = arith.muli %[[N]],
+// CHECK: %[[STORED:.*]] = arith.muli %[[CHUNKS]], %[[NEEDED]]
+// CHECK: memref.alloc(%[[STORED]]) : memref<?x4x64x64xbf16>
+// CHECK: memref.alloc(%[[CHUNKS]]) : memref<?x4x2x64x64xbf16>
+// CHECK: %[[BLOCKS:.*]] = arith.muli %[[CHUNKS]], %c4
+// CHECK: %[[GRID:.*]] = arith.muli %[[BLOCKS]], %[[NEEDED]]
+// CHECK: gdn_tile.launch @scores_ahead_prepare grid(%[[GRID]])
+// CHECK: %[[ALONE:.*]] = arith.subi %c1, %[[NEEDED]]
+// CHECK: %[[GRID:.*]] = arith.muli %[[BLOCKS]], %[[ALONE]]
+// CHECK: gdn_tile.launch @scores_ahead_prepare_inverse grid(%[[GRID]])
+// CHECK: gdn_tile.launch @scores_ahead_scan grid
+// CHECK: gdn_tile.launch @scores_ahead_scan_wide grid
+// CHECK-NOT: gdn_tile.launch
+func.func @scores_ahead(%q: memref<?x?x4x64xbf16>, %v: memref<?x?x4x128xbf16>, %g: memref<?x?x4xf32>, %b: memref<?x?x4xf32>, %s: memref<?x4x128x64xf32>) {
+  gdn.recurrence ins(%q, %q, %v : memref<?x?x4x64xbf16>, memref<?x?x4x64xbf16>, memref<?x?x4x128xbf16>)
+      gate(%g : memref<?x?x4xf32>) beta(%b : memref<?x?x4xf32>)
+      outs(%v, %s : memref<?x?x4x128xbf16>, memref<?x4x128x64xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2, wide_from = 9, scores_ahead = true>}
+  return
+}
+
+// -----
+
+// Where all blocks have 128 rows there are two kernels, and no place for P.
+
+// CHECK-LABEL: func @all_wide(
+// CHECK-NOT: memref<?x4x64x64xbf16>
+// CHECK: gdn_tile.launch @all_wide_prepare_inverse grid
+// CHECK: gdn_tile.launch @all_wide_scan grid
+// CHECK-NOT: gdn_tile.launch
+func.func @all_wide(%q: memref<1x128x4x64xbf16>, %b: memref<1x128x4xf32>, %s: memref<1x4x64x64xf32>) {
+  gdn.recurrence ins(%q, %q, %q : memref<1x128x4x64xbf16>, memref<1x128x4x64xbf16>, memref<1x128x4x64xbf16>) beta(%b : memref<1x128x4xf32>)
+      outs(%q, %s : memref<1x128x4x64xbf16>, memref<1x4x64x64xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 128, stages = 2, scores_ahead = true>}
+  return
+}
+
+// -----
+
+// A segment behind a boundary may be scanned by blocks of 64 rows whatever the first ones are: then P is needed.
+
+// CHECK-LABEL: func @segments(
+// CHECK: %[[NEEDED:.*]] = arith.minui %{{.*}}, %c1
+// CHECK: gdn_tile.launch @segments_prepare grid
+// CHECK: gdn_tile.launch @segments_prepare_inverse grid
+func.func @segments(%q: memref<?x?x4x64xbf16>, %v: memref<?x?x4x128xbf16>, %b: memref<?x?x4xf32>, %s: memref<?x4x128x64xf32>) {
+  gdn.recurrence ins(%q, %q, %v : memref<?x?x4x64xbf16>, memref<?x?x4x64xbf16>, memref<?x?x4x128xbf16>) beta(%b : memref<?x?x4xf32>)
+      outs(%v, %s : memref<?x?x4x128xbf16>, memref<?x4x128x64xf32>)
+      {schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 2, segments = 5, segment_chunks = 10, wide_from = 9, scores_ahead = true>}
+  return
+}
+
+// -----
+
+func.func @high(%q: memref<1x128x1x64xbf16>, %b: memref<1x128x1xf32>, %s: memref<1x1x64x64xf32>) {
+  // expected-error @+1 {{scores_ahead in a tile program needs inputs of 16 bits and precision = default}}
+  gdn.recurrence ins(%q, %q, %q : memref<1x128x1x64xbf16>, memref<1x128x1x64xbf16>, memref<1x128x1x64xbf16>) beta(%b : memref<1x128x1xf32>)
+      outs(%q, %s : memref<1x128x1x64xbf16>, memref<1x1x64x64xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 128, stages = 2, precision = high, scores_ahead = true>}
+  return
+}
+
+// -----
+
+func.func @no_delta(%q: memref<1x128x1x64xbf16>, %s: memref<1x1x64x64xf32>) {
+  // expected-error @+1 {{scores_ahead in a tile program needs the delta rule, a gate per head or none, and no erase or write}}
+  gdn.recurrence ins(%q, %q, %q : memref<1x128x1x64xbf16>, memref<1x128x1x64xbf16>, memref<1x128x1x64xbf16>)
+      outs(%q, %s : memref<1x128x1x64xbf16>, memref<1x1x64x64xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 128, stages = 2, scores_ahead = true>}
+  return
+}
+
+// -----
+
+func.func @no_wide(%q: memref<1x128x1x64xbf16>, %b: memref<1x128x1xf32>, %s: memref<1x1x64x64xf32>) {
+  // expected-error @+1 {{scores_ahead in a tile program needs chunk = 64, two stages or more and blocks of 128 rows: value_block = 128, or 64 and wide_from}}
+  gdn.recurrence ins(%q, %q, %q : memref<1x128x1x64xbf16>, memref<1x128x1x64xbf16>, memref<1x128x1x64xbf16>) beta(%b : memref<1x128x1xf32>)
+      outs(%q, %s : memref<1x128x1x64xbf16>, memref<1x1x64x64xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2, scores_ahead = true>}
+  return
+}
+
+// -----
+
+func.func @one_chunk(%q: memref<1x64x1x64xbf16>, %b: memref<1x64x1xf32>, %s: memref<1x1x64x64xf32>) {
+  // expected-error @+1 {{scores_ahead in a tile program needs more than one chunk, but T = 64}}
+  gdn.recurrence ins(%q, %q, %q : memref<1x64x1x64xbf16>, memref<1x64x1x64xbf16>, memref<1x64x1x64xbf16>) beta(%b : memref<1x64x1xf32>)
+      outs(%q, %s : memref<1x64x1x64xbf16>, memref<1x1x64x64xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 128, stages = 2, scores_ahead = true>}
+  return
+}
+
+// -----
+
+func.func @many_keys(%q: memref<1x128x1x160xbf16>, %b: memref<1x128x1xf32>, %s: memref<1x1x160x160xf32>) {
+  // expected-error @+1 {{scores_ahead in a tile program needs at most 128 key channels, but K = 160}}
+  gdn.recurrence ins(%q, %q, %q : memref<1x128x1x160xbf16>, memref<1x128x1x160xbf16>, memref<1x128x1x160xbf16>) beta(%b : memref<1x128x1xf32>)
+      outs(%q, %s : memref<1x128x1x160xbf16>, memref<1x1x160x160xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 128, stages = 2, scores_ahead = true>}
+  return
+}
