@@ -116,6 +116,7 @@ class Problem:
     value_block: int = None
     stages: int = 2
     wide_from: int = 0
+    scores_ahead: bool = False
     phases: str = "split"
     segments: int = 0
     segment_chunks: int = 1
@@ -138,6 +139,7 @@ class Problem:
             phases = "segmented" if self.segments else self.phases
             segmented = dict(segments=self.segments, segment_chunks=self.segment_chunks) if self.segments else {}
             options = dict(segmented, precision=self.precision, wide_from=self.wide_from)
+            options["scores_ahead"] = self.scores_ahead
             schedule = build.schedule(phases, self.chunk, block, self.stages, **options)
         if forced:
             schedule = forced(self)

@@ -77,6 +77,13 @@ FORMS = {
     "fused_pool": dict(
         T=192, K=64, V=64, chunk=64, offsets=(0, 64, 192), slots=(-1, 2), pool=4, every=64, fused=True
     ),
+    # P in the kernel of the scan, of the models that have this form: of all blocks, and of those of 128 rows.
+    "ahead": dict(T=150, K=56, V=136, chunk=64, value_block=128, ahead=True, state_layout="k_first"),
+    "ahead_wide": dict(T=130, K=64, V=128, chunk=64, value_block=64, wide_from=16, ahead=True, B=2, dynamic=True),
+    "ahead_packed": dict(
+        T=210, K=64, V=72, chunk=64, value_block=128, ahead=True, offsets=(0, 1, 66, 66, 210), slots=(3, 0, 1, -1),
+        pool=4
+    ),
     "step": dict(T=3, K=24, V=20, phases="step", B=2),
     "step_k": dict(T=3, K=20, V=24, phases="step", state_layout="k_first", state_dtype="bf16"),
     "step_packed": dict(T=9, K=64, V=8, phases="step", offsets=(0, 1, 1, 6, 9), dynamic=True),
@@ -149,9 +156,9 @@ def schedule(path, form, model, dtype):
     if form.get("segments"):
         block, least = form.get("value_block", 16), form.get("segment_chunks", 1)
         return build.schedule("segmented", form["chunk"], block, form.get("stages", 2), form["segments"], least)
-    return build.schedule(
-        "split", form["chunk"], form.get("value_block", 16), 2, wide_from=form.get("wide_from", 0)
-    )
+    ahead = bool(form.get("ahead") and MODELS[model].get("beta") and has_short_form(MODELS[model], dtype))
+    block, wide_from = form.get("value_block", 16), form.get("wide_from", 0)
+    return build.schedule("split", form["chunk"], block, 2, wide_from=wide_from, scores_ahead=ahead)
 
 
 def function(path, model, form_name, dtype):

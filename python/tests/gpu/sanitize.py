@@ -195,6 +195,9 @@ def runs():
     )
     for model in ("gated_delta", "ssd"):
         cases[f"{model}_fused"] = Recurrence(model, 1, 330, 1, 2, 128, 128, schedule=build.schedule("fused", 64, 64, 3))
+    cases["scores_ahead"] = Recurrence(
+        "gated_delta", 1, 600, 2, 2, 128, 128, schedule=build.schedule("split", 64, 128, 3, scores_ahead=True)
+    )
     cases["pool_segmented"] = Recurrence(
         "gated_delta", 3, 70, 1, 2, 64, 32, slots=(3, -1, 0), pool=4,
         schedule=build.schedule("segmented", 16, 32, 2, segments=15),
@@ -206,6 +209,7 @@ def runs():
         "pair": build.schedule("split", 64, 128, 3),
         "segmented": build.schedule("segmented", 64, 64, 3, segments=100),
         "fused": build.schedule("fused", 64, 64, 3),
+        "ahead": build.schedule("split", 64, 128, 3, scores_ahead=True),
         "step": build.schedule("step", 16, 8),
         "eights": build.schedule("step", 8, 16),
     }.items():

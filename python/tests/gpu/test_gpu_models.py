@@ -197,9 +197,30 @@ def test_one_kernel(model, hard):
             assert all(same_bits(a, b) for a, b in zip(got, run(split, x)))
 
 
-def test_number_of_sequences_decides():
+@pytest.mark.parametrize("hard", (False, True))
+@pytest.mark.parametrize("model", ("delta", "gated_delta"))
+def test_scores_beside_the_scan(model, hard):
+    """P made by a warpgroup of the scan: tails, packed sequences, pools, split rows, the bits of P from memory."""
+    base = Problem(model, K=128, V=128, stages=3, chunk=64, value_block=128, scores_ahead=True)
+    dense = base.but(B=3, T=333, V=200, layout="k_first")
+    starts = (0, 0, 130, 131, 131, 387, 500, 500)
+    packed = base.but(T=500, Hqk=4, starts=starts, slots=(5, 2, -1, 0, 3, 7, 1), pool=9)
+    *ahead, split = load(dense.text(), packed.text(), dense.but(value_block=64, scores_ahead=False).text())
+    for p, kernel in zip((dense, packed), ahead):
+        x = inputs(p)
+        if hard:
+            x["k"][:, 40:200] = x["k"][:, 40:41]
+        got = run(kernel, x)
+        if not hard:
+            check(p, got, expected(p, x))
+        if p == dense:
+            assert all(same_bits(a, b) for a, b in zip(got, run(split, x)))
+
+
+@pytest.mark.parametrize("scores_ahead", (False, True))
+def test_number_of_sequences_decides(scores_ahead):
     """One kernel set, blocks of 128 rows from nine blocks of 64 on: the same bits for one sequence and for two."""
-    p = Problem("gated_delta", B=2, T=200, K=128, V=128, chunk=64, wide_from=9)
+    p = Problem("gated_delta", B=2, T=200, K=128, V=128, chunk=64, wide_from=9, scores_ahead=scores_ahead)
     (kernel,) = load(p.text())
     x = inputs(p)
     got = run(kernel, x)

@@ -100,7 +100,9 @@ def GdnSelectSchedulePass : InterfacePass<"gdn-select-schedule", "mlir::Function
     On sm_90a with 16-bit inputs, V a multiple of 128, K <= 128 and no checkpoints the
     scan has blocks of 128 rows of the state where blocks of 64 would need more than
     one wave of 132, and tiles of that size fit as many stages. With a static number of
-    sequences that is `value_block`, else `wide_from`. Few states of decode steps have
+    sequences that is `value_block`, else `wide_from`. Of the delta rule with a gate per head
+    or none and one value head for each key head such blocks make P themselves
+    (`scores_ahead`), but not where T is static and one chunk. Few states of decode steps have
     more warps and go past the caches, and those of more tokens blocks of 16 rows
     instead of 32; which is decided in the same two ways.
 

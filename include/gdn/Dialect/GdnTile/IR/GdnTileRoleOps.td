@@ -16,9 +16,9 @@ def GdnTile_AheadOp : GdnTile_Op<"ahead", [
     on what the loop carries: it reads tiles that copies of the iteration fill, and writes
     tiles that the rest of the iteration reads. Fragments are those of one warpgroup: 64 rows.
 
-    `gdn-tile-specialize-warps` gives the region a role of `teams` teams with as many warps as
-    the kernel each, which take turns: team t runs the iterations t, t + teams, ... and is
-    as far ahead as the stages of the tiles reach. Without roles it is run in its place.
+    `gdn-tile-specialize-warps` gives the region a role of `teams` warpgroups, which take
+    turns: team t runs the iterations t, t + teams, ... and is as far ahead as the stages
+    of the tiles reach. Without roles it is run in its place.
 
     ```mlir
     gdn_tile.ahead teams(2) {
@@ -47,7 +47,8 @@ def GdnTile_RolesOp : GdnTile_Op<"roles", [
     Each `gdn_tile.role` in the region is the program of its own warps; the roles run
     side by side. The first role has the warps of the kernel attribute; the warps of the
     others follow in order. A role, or each of its teams, may hold fragments if it has as
-    many warps as the first and they fill warpgroups of the block. What stands in front of the op is run by all warps; behind it the block ends.
+    many warps as the first, or is a warpgroup, whose fragments have 64 rows, and if it fills
+    warpgroups of the block. What stands in front of the op is run by all warps; behind it the block ends.
 
     `gdn_tile.barrier` in a role is a barrier of the warps of the role.
 
@@ -91,7 +92,7 @@ def GdnTile_RoleOp : GdnTile_Op<"role", [
   let extraClassDeclaration = [{
     int64_t getWarpsOfTeam() { return getWarps() / getTeams(); }
     /// Whether a thread has too few registers for anything but what it computes
-    /// at the time.
+    /// at the time: nothing is loaded early, carried over or hoisted.
     bool isScarce() {
       constexpr uint64_t enough = 224;
       return getRegisters().value_or(enough) < enough;

@@ -190,9 +190,9 @@ def GdnTileSpecializeWarpsPass
     one stage: *load* reads the element where that copy does, and the branch becomes a
     `gdn_tile.rare_mma`.
 
-    What a `gdn_tile.ahead` of the loop's body does gets roles of its own, too: *ahead0*, *ahead1*, ...,
-    of as many warps as the math role, which take turns. Tiles that it reads are copied n iterations ahead,
-    those that only math reads 2; the tiles that it writes have a stage for each of these roles, acquired in
+    What a `gdn_tile.ahead` of the loop's body does gets a role of its own, too: *ahead*, of as many teams of
+    four warps as it says, which take turns. Tiles that it reads are copied n iterations ahead,
+    those that only math reads 2; the tiles that it writes have a stage for each team, acquired in
     front of the first store. A branch with one product of such a tile becomes a `gdn_tile.rare_mma`. It
     stays in its place if the rest of the iteration writes its tiles, or if it needs what is no number.
 
@@ -262,7 +262,8 @@ def GdnTilePipelineProductsPass
     flight over the back edge. Numbers, addresses and broadcasts are computed in both
     halves; fragments of the first half that the second one uses are carried, unless they
     would need more than 150 registers of a thread: such loops stay as they are, and so do
-    those whose memory accesses forbid the new order. Loops of any length, also of none.
+    those whose memory accesses forbid the new order, those of roles with less than 224 registers,
+    and those with a `gdn_tile.ahead`. Loops of any length, also of none.
 
     ```mlir
     %r = scf.for %i = %c0 to %n step %c1 iter_args(%s = %init) {
@@ -307,7 +308,9 @@ def GdnTileOverlapProductsPass
     Asynchronous copies in front of the first products are issued behind them.
 
     Loads from shared memory that stand in the shadow of products are issued in front of
-    these: they would queue behind the operands of the products.
+    these: they would queue behind the operands of the products. Not so in a role with less than
+    224 registers: there loads and broadcasts stand where they are used, and all products of
+    one left operand are waited for together, so that it is free.
 
     Neither a product nor its wait crosses a `gdn_tile.barrier`, a `gdn_tile.wait` or
     an op with regions, and no wait crosses the `gdn_tile.ring_release` of the stage that its product reads: behind a barrier, products do not read what other warps
