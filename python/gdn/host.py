@@ -64,8 +64,9 @@ class Library:
             folder = Path(name)
             (folder / "in.mlir").write_text(text)
             pipeline = f"builtin.module(func.func(llvm-request-c-wrappers),gdn-to-cpu{{path={path} {options}}})"
-            _run("gdn-opt", folder / "in.mlir", f"--pass-pipeline={pipeline}", "-o", folder / "out.mlir")
-            _run("mlir-translate", "--mlir-to-llvmir", folder / "out.mlir", "-o", folder / "out.ll")
+            lowered = folder / "lowered.mlirbc"
+            _run("gdn-opt", folder / "in.mlir", f"--pass-pipeline={pipeline}", "--emit-bytecode", "-o", lowered)
+            _run("mlir-translate", "--mlir-to-llvmir", lowered, "-o", folder / "out.ll")
             runtime = Path(LLVM_BIN).parent / "lib"
             files = [folder / "out.ll", "-o", folder / "lib.so", f"-L{runtime}", f"-Wl,-rpath,{runtime}"]
             flags = [optimize, "-march=native", "-shared", "-fPIC", "-Wno-override-module"]

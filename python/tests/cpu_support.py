@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Compiles functions for the host with one path of gdn-to-cpu and calls them on numpy arrays."""
 
+import subprocess
+
 import numpy as np
 
 from gdn import host, reference
@@ -17,6 +19,12 @@ def host_library(text, path):
     """
     need_tool("gdn-opt")
     return host.Library(text, path, optimize="-O0")
+
+
+def lower(text, path):
+    """The module that gdn-to-cpu makes of a module, as text."""
+    command = [need_tool("gdn-opt"), "-", f"--gdn-to-cpu=path={path}"]
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=300, check=True).stdout
 
 
 def merge(texts):

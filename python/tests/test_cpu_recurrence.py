@@ -14,7 +14,7 @@ import re
 import numpy as np
 import pytest
 
-from cpu_support import host_library, merge, read, store
+from cpu_support import host_library, lower, merge, read, store
 from gdn import build, reference
 
 PATHS = ("loops", "linalg", "tile", "pipelined-tile", "rotated-tile")
@@ -132,6 +132,41 @@ FORMS = {
 }
 HQK, HV = 2, 4
 
+# What of a form the schedules of a GPU read. The paths loops and linalg see the form without these keys.
+GPU_KEYS = {
+    "eight", "fused", "phases", "segment_chunks", "segments", "stages", "streaming", "value_block", "warps", "wide_from"
+}  # fmt: skip
+
+
+def host_traits(form):
+    """All that loops and linalg lower a form by: of sizes only how they fill chunks and vectors."""
+    T, chunk = form["T"], form.get("chunk", 16)
+    traits = {key: value for key, value in form.items() if key not in GPU_KEYS | {"T", "B", "K", "V", "pool"}}
+    for key in ("offsets", "slots"):
+        traits[key] = key in form
+    if form.get("every", 1) > 1:
+        traits["every"] = "between chunks" if form["every"] % chunk == 0 else "in a chunk"
+    if not form.get("dynamic") and "offsets" not in form:
+        traits["T"] = "none" if T == 0 else "a part" if chunk > T else "whole" if T % chunk == 0 else "ragged"
+    traits["vectors"] = [next(width for width in (16, 8, 4, 2, 1) if form[key] % width == 0) for key in "KV"]
+    traits |= {"chunk": chunk, "batch": form.get("B", 1) > 1}
+    return frozenset((key, str(value)) for key, value in traits.items())
+
+
+def is_like_tile(path, model, form):
+    """Whether the path leaves a tile program as it is: step kernels have no loop over chunks to pipeline, and
+    without an inverse no product spans two iterations."""
+    if path == "rotated-tile" and not ({"beta", "erase_write"} & MODELS[model].keys()):
+        return True
+    return path in ("pipelined-tile", "rotated-tile") and (form.get("phases") == "step" or form["T"] == 0)
+
+
+def forms(path, model):
+    """The names of the forms that a path runs: all that differ there."""
+    if path in ("loops", "linalg"):
+        return list({host_traits(form): name for name, form in reversed(FORMS.items())}.values())[::-1]
+    return [name for name, form in FORMS.items() if not is_like_tile(path, model, form)]
+
 
 def has_short_form(options, dtype):
     """Of the forms that only 16-bit inputs with gates per head have: eight tokens at a time, one kernel for all."""
@@ -194,7 +229,7 @@ def name(model, form):
 
 @functools.cache
 def library(path, model, dtype):
-    return host_library(merge([function(path, model, form, dtype) for form in FORMS]), path)
+    return host_library(merge([function(path, model, form, dtype) for form in forms(path, model)]), path)
 
 
 def inputs(model, form, dtype, seed):
@@ -294,12 +329,15 @@ def check_checkpoints(got, want, form, arithmetic):
     reference.check("checkpoints", got[~missing], want[~missing], "state", arithmetic, factor=2, tokens=False)
 
 
+RUNS = [(path, model) for path in PATHS for model in MODELS if forms(path, model)]
+
+
 @pytest.mark.parametrize("dtype", ("f32", "bf16"))
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path, model", RUNS)
 def test_recurrence(path, model, dtype):
     failures = []
-    for form_name, form in FORMS.items():
+    for form_name in forms(path, model):
+        form = FORMS[form_name]
         x = inputs(model, form, dtype, seed=len(form_name))
         want = expected(form, dtype, x)
         results = call(path, model, form_name, dtype, x, want)
@@ -331,7 +369,7 @@ def test_pool_keeps_what_no_slot_names(path, state_dtype):
     """All other entries bit by bit, and zeros for o of a sequence without a slot."""
     pools = [form for form in FORMS if "pool" in FORMS[form] and FORMS[form].get("update", True)]
     names = [form for form in pools if FORMS[form].get("state_dtype", "f32") == state_dtype]
-    for form_name in names:
+    for form_name in set(names) & set(forms(path, "gated_delta")):
         form = FORMS[form_name]
         x = inputs("gated_delta", form, "bf16", seed=2)
         o, state, *_ = call(path, "gated_delta", form_name, "bf16", x, expected(form, "bf16", x))
@@ -340,6 +378,33 @@ def test_pool_keeps_what_no_slot_names(path, state_dtype):
         assert changed == {slot for slot, length in zip(form["slots"], lengths) if slot >= 0 and length}, form_name
         for slot, place in zip(form["slots"], places(form)):
             assert slot >= 0 or not np.any(o[place] & 0x7FFF), f"o of a sequence without a slot, {form_name}"
+
+
+def test_all_forms_run():
+    """Each by a path of the GPU's programs, and by the paths of the host one that differs by keys of the GPU only."""
+    assert set(forms("tile", "kda")) == set(FORMS)
+    for path in ("loops", "linalg"):
+        traits = [host_traits(FORMS[name]) for name in forms(path, "kda")]
+        assert len(set(traits)) == len(traits)
+        assert set(traits) == {host_traits(form) for form in FORMS.values()}
+    assert {key for form in FORMS.values() for key in form} >= GPU_KEYS
+    # What a schedule is made of, and nothing that the definition reads.
+    assert not GPU_KEYS & {"offsets", "slots", "every", "update", "chunk", "dynamic"}
+    for name, form in FORMS.items():
+        bare = {key: value for key, value in form.items() if key not in GPU_KEYS}
+        for path in ("loops", "linalg"):
+            assert schedule(path, form, "kda", "f32") == schedule(path, bare, "kda", "f32"), name
+
+
+@pytest.mark.parametrize("path", ("pipelined-tile", "rotated-tile"))
+def test_what_is_left_out_is_what_tile_runs(path):
+    """To the letter, of each such form with one model and type, and of each such model with some forms."""
+    chosen = {(name, model): "bf16" for name in ("c32", "segmented_k", "fused_packed") for model in MODELS}
+    chosen |= {(name, list(MODELS)[at % len(MODELS)]): ("f32", "bf16")[at // 2 % 2] for at, name in enumerate(FORMS)}
+    cases = [(name, model, dtype) for (name, model), dtype in chosen.items() if is_like_tile(path, model, FORMS[name])]
+    texts = [function("tile", model, name, dtype) for name, model, dtype in cases]
+    assert len(texts) > 20
+    assert lower(merge(texts), path) == lower(merge(texts), "tile")
 
 
 def test_forms_are_named_apart():
