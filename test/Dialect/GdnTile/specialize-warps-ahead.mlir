@@ -28,7 +28,8 @@
 // CHECK: gdn_tile.role "ahead" warps(8) teams(2) registers(120) {
 // CHECK: %[[HALF:.*]] = arith.constant dense<5.000000e-01>
 // CHECK: %[[TEAM:.*]] = gdn_tile.team
-// CHECK: scf.for %[[I:.*]] = %{{.*}} to %arg5 step %{{.*}}
+// CHECK-NEXT: %[[TEAMS:.*]] = arith.constant 2 : index
+// CHECK-NEXT: scf.for %[[I:.*]] = %[[TEAM]] to %arg5 step %[[TEAMS]] {
 // CHECK-NEXT: gdn_tile.ring_wait %[[READ]][%[[I]]]
 // CHECK: %[[SCRATCH:.*]] = memref.alloc() : memref<64x64xf32
 // CHECK: gdn_tile.mma
@@ -145,16 +146,22 @@ func.func @written(%k: memref<?x64xbf16>, %s: memref<64x64xf32>, %chunks: index)
 #shared = #gpu.address_space<workgroup>
 
 // A tile that math reads too has consumers in both roles, one at a time of those that take turns. Sums of one warp are
-// no op of all warps. A tile's life does not end in a role: another role's bytes would lie there.
+// no op of all warps. A tile's life does not end in a role: another role's bytes would lie there. Of a loop that starts
+// anywhere with any step a team begins with the iteration of its number.
 
 // CHECK-LABEL: func @both
 // CHECK: gdn_tile.ring(%{{.*}} : memref<2x64x64xbf16, {{.*}}>) producers({{[34]}}) consumers(8) : <2>
 // CHECK: gdn_tile.role "math"
 // CHECK: gdn_tile.role "ahead" warps(8) teams(2)
+// CHECK: %[[TEAM:.*]] = gdn_tile.team
+// CHECK: %[[OFFSET:.*]] = arith.muli %[[TEAM]], %arg4
+// CHECK: %[[FIRST:.*]] = arith.addi %arg3, %[[OFFSET]]
+// CHECK: %[[STEP:.*]] = arith.muli %arg4, %c2
+// CHECK: scf.for %{{.*}} = %[[FIRST]] to %arg2 step %[[STEP]] {
 // CHECK: gdn_tile.cumsum
 // CHECK-NOT: gdn_tile.free
 // CHECK: gdn_tile.role "load"
-func.func @both(%k: memref<?x64xbf16>, %s: memref<64x64xf32>, %chunks: index)
+func.func @both(%k: memref<?x64xbf16>, %s: memref<64x64xf32>, %chunks: index, %first: index, %step: index)
     attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -163,7 +170,7 @@ func.func @both(%k: memref<?x64xbf16>, %s: memref<64x64xf32>, %chunks: index)
   %kt = memref.alloc() : memref<64x64xbf16, #shared>
   %t = memref.alloc() : memref<64x64xbf16, #shared>
   %init = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
-  %final = scf.for %i = %c0 to %chunks step %c1 iter_args(%state = %init) -> vector<64x64xf32> {
+  %final = scf.for %i = %first to %chunks step %step iter_args(%state = %init) -> vector<64x64xf32> {
     %row = arith.muli %i, %c64 : index
     gdn_tile.copy_in %k[%row, %c0] dims [0, 1] to %kt : memref<?x64xbf16> to memref<64x64xbf16, #shared>
     gdn_tile.ahead teams(2) {

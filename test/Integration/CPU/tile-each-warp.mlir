@@ -71,6 +71,47 @@ func.func @host(%out: memref<2x32x16xf32>, %units: memref<2x16x16xf32>) {
   return
 }
 
+// A warp's own rows, from column 16 on, less the same entries of memory. Products in parts: 1 + 2^-9 and 1 + 2^-10 are 1
+// in bfloat16, so all that is left of them here are their low parts.
+func.func @operands(%x: memref<32x32xf32>, %rest: memref<32x16xf32>, %parts: memref<32x16xf32>)
+    attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c16 = arith.constant 16 : index
+  %all = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<32x32xf32>, vector<32x32xf32>
+  gdn_tile.each_warp (%item) in (%c2) {
+    %row = arith.muli %item, %c16 : index
+    %own = gdn_tile.own_rows %all[16] : vector<32x32xf32> to vector<16x16xf32>
+    %same = gdn_tile.load %x[%row, %c16] dims [0, 1] : memref<32x32xf32>, vector<16x16xf32>
+    %difference = arith.subf %own, %same : vector<16x16xf32>
+    gdn_tile.store %difference, %rest[%row, %c0] dims [0, 1] : vector<16x16xf32>, memref<32x16xf32>
+    %i = gdn_tile.iota : vector<16x1xi32>
+    %j = gdn_tile.iota : vector<1x16xi32>
+    %is = vector.broadcast %i : vector<16x1xi32> to vector<16x16xi32>
+    %js = vector.broadcast %j : vector<1x16xi32> to vector<16x16xi32>
+    %equal = arith.cmpi eq, %is, %js : vector<16x16xi32>
+    %none = arith.constant dense<0.0> : vector<16x16xf32>
+    %one = arith.constant dense<1.0> : vector<16x16xf32>
+    %more = arith.constant dense<1.001953125> : vector<16x16xf32>
+    %little = arith.constant dense<1.0009765625> : vector<16x16xf32>
+    %unit = arith.select %equal, %one, %none : vector<16x16xi1>, vector<16x16xf32>
+    %a = arith.select %equal, %more, %none : vector<16x16xi1>, vector<16x16xf32>
+    %b = arith.select %equal, %little, %none : vector<16x16xi1>, vector<16x16xf32>
+    %ab = gdn_tile.warp_mma %a, %b bf16x3 : vector<16x16xf32> -> vector<16x16xf32>
+    %low = arith.subf %ab, %unit : vector<16x16xf32>
+    %scale = arith.constant dense<1024.0> : vector<16x16xf32>
+    %scaled = arith.mulf %low, %scale : vector<16x16xf32>
+    gdn_tile.store %scaled, %parts[%row, %c0] dims [0, 1] : vector<16x16xf32>, memref<32x16xf32>
+  }
+  return
+}
+
+func.func @host2(%x: memref<32x32xf32>, %rest: memref<32x16xf32>, %parts: memref<32x16xf32>) {
+  %c1 = arith.constant 1 : index
+  gdn_tile.launch @operands grid(%c1) (%x, %rest, %parts : memref<32x32xf32>, memref<32x16xf32>, memref<32x16xf32>)
+  return
+}
+
 func.func private @printMemrefF32(memref<*xf32>)
 
 func.func @main() {
@@ -93,5 +134,31 @@ func.func @main() {
   // CHECK-COUNT-2: [1,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
   %1 = memref.cast %units : memref<2x16x16xf32> to memref<*xf32>
   call @printMemrefF32(%1) : (memref<*xf32>) -> ()
+  %x = memref.alloc() : memref<32x32xf32>
+  %rest = memref.alloc() : memref<32x16xf32>
+  %parts = memref.alloc() : memref<32x16xf32>
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  scf.for %i = %c0 to %c32 step %c1 {
+    scf.for %j = %c0 to %c32 step %c1 {
+      %row = arith.muli %i, %c32 : index
+      %at = arith.addi %row, %j : index
+      %word = arith.index_cast %at : index to i32
+      %number = arith.sitofp %word : i32 to f32
+      memref.store %number, %x[%i, %j] : memref<32x32xf32>
+    }
+  }
+  call @host2(%x, %rest, %parts) : (memref<32x32xf32>, memref<32x16xf32>, memref<32x16xf32>) -> ()
+  // CHECK: sizes = [32, 16]
+  // CHECK-COUNT-32: [0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0]
+  %2 = memref.cast %rest : memref<32x16xf32> to memref<*xf32>
+  call @printMemrefF32(%2) : (memref<*xf32>) -> ()
+  // CHECK: sizes = [32, 16]
+  // CHECK-NEXT: [3,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
+  // CHECK-NEXT: [0,    3,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
+  // CHECK: [0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    3]{{\]}}
+  %3 = memref.cast %parts : memref<32x16xf32> to memref<*xf32>
+  call @printMemrefF32(%3) : (memref<*xf32>) -> ()
   return
 }
