@@ -67,6 +67,10 @@ class Instructions(Blocks):
             return self.write(to[1], (value >> U32(16)).astype(np.uint16), mask)
         self.write(to, value, mask)
 
+    def op_cvta(self, op, args, mask):
+        """An address of any space is the same number."""
+        self.write(args[0], self.read(args[1], _kind(op[-1].replace("u", "b"))), mask)
+
     def op_selp(self, op, args, mask):
         kind = _kind(op[1])
         a, b = self.read(args[1], kind), self.read(args[2], kind)
@@ -332,6 +336,17 @@ class Instructions(Blocks):
         for register, table in zip(args[0], pairs):
             self._write_warps(register, table, warps, mask)
 
+    def op_stmatrix(self, op, args, mask):
+        warps = self._warps(mask)
+        count = int(op[4][1:])
+        rows = self.address(args[0], mask).reshape(-1, 32)[:, :8 * count].reshape(-1)
+        data = np.stack([self.read(register, U32)[warps] for register in args[1]], 1)
+        data = data.view(np.uint16).reshape(-1, count, 8, 8)  # (warps, matrix, row, column)
+        if "trans" in op:
+            data = data.swapaxes(2, 3)
+        data = np.ascontiguousarray(data).view(_item(16)).reshape(-1)
+        self.store_shared(rows, data, warps[:, :8 * count].reshape(-1))
+
     def op_movmatrix(self, op, args, mask):
         warps = self._warps(mask)
         matrix = self.read(args[1], U32)[warps].view(np.uint16).reshape(-1, 8, 8)
@@ -354,6 +369,13 @@ class Instructions(Blocks):
         results = product.reshape(len(warps), -1)[:, _RESULTS] + start.view(F32)
         for i, register in enumerate(args[0]):
             self._write_warps(register, results[:, :, i].astype(F32), warps, mask)
+
+    # ---- what means nothing to threads in step
+
+    def _nothing(self, op, args, mask):
+        pass
+
+    op_fence = op_griddepcontrol = op_setmaxnreg = _nothing
 
     # ---- asynchronous copies
 
@@ -418,4 +440,4 @@ def launch(kernel, grid, threads, shared_bytes, arguments, memory):
     with np.errstate(all="ignore"):
         for first in range(0, grid, count):
             block_ids = range(first, min(first + count, grid))
-            Instructions(kernel, threads, memory, shared_bytes, block_ids, arguments).run()
+            Instructions(kernel, threads, memory, shared_bytes, block_ids, arguments, grid).run()

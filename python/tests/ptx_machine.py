@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs PTX kernels without a GPU: all threads of some blocks at once in numpy.
 
-Written from the PTX manual, for what gdn-compile emits for targets before sm_90. Beside the results
+Written from the PTX manual, for what gdn-compile emits for targets before sm_90, and for kernels of later
+ones whose threads do the same; ptx_roles runs those whose warps have roles. Beside the results
 it checks what a GPU hides: every access outside an array stops the run, asynchronous copies land
 only at their wait, and two threads that touch the same byte of shared memory between two
 barriers, one of them writing, are an error.
@@ -50,7 +51,48 @@ def _tf32(bits):
     return (bits & U32(0xFFFFE000)).view(F32)
 
 
-_STATEMENT = re.compile(r"(?:@(!?)(%p\d+)\s+)?([a-z][\w.:]*)\s*(.*)", re.S)
+_STATEMENT = re.compile(r"(?:@(!?)(%\w+)\s+)?([a-z][\w.:]*)\s*(.*)", re.S)
+
+
+def _open_scopes(text):
+    """The text without scopes of inline assembly: their registers and labels have names of their own."""
+    count = 0
+    while opening := re.search(r"\{(?=\s*\.reg\b)", text):
+        start, at, depth = opening.end(), opening.end(), 1
+        while depth:
+            depth += (text[at] == "{") - (text[at] == "}")
+            at += 1
+        inner = text[start:at - 1]
+        names = set()
+        while declared := re.search(r"\.reg\s+\.\w+\s+([^;]*);", inner):
+            names |= {name.strip() for name in declared[1].split(",")}
+            inner = inner[:declared.start()] + inner[declared.end():]
+        labels = set(re.findall(r"(?<![\w.:%$])([A-Za-z_]\w*):(?!:)", inner))
+        for name in names | labels:
+            local = f"%scope{count}_{name}" if name in names else f"scope{count}_{name}"
+            inner = re.sub(rf"(?<![\w.:%$]){name}(?![\w])", local, inner)
+        text = text[:opening.start()] + inner + text[at:]
+        count += 1
+    return text
+
+
+def _open_tables(text):
+    """The text with branches by a number as branches by comparisons."""
+    tables = {}
+
+    def note(found):
+        tables[found[1]] = [target.strip() for target in found[2].split(",")]
+        return ""
+
+    def compare(found):
+        *others, last = tables[found[2]]
+        steps = (
+            f"setp.eq.u32 %{found[2][1:]}_{at}, {found[1]}, {at};\n@%{found[2][1:]}_{at} bra {target};\n"
+            for at, target in enumerate(others))
+        return "".join(steps) + f"bra {last};"
+
+    text = re.sub(r"(\$\w+):\s*\.branchtargets([^;]*);", note, text)
+    return re.sub(r"(?m)^\s*brx\.idx\s+(%\w+),\s*(\$\w+);", compare, text)
 
 
 class Kernel:
@@ -60,7 +102,7 @@ class Kernel:
         self.name, self.parameters = name, parameters
         self.code, self.labels, self._meetings = [], {}, None
         text = "\n".join(line.split("//")[0] for line in body.splitlines())
-        for statement in text.split(";"):
+        for statement in _open_tables(_open_scopes(text)).split(";"):
             statement = statement.strip()
             while label := re.match(r"(\$?\w+):(?![:\w])\s*", statement):
                 self.labels[label[1]] = len(self.code)
@@ -80,7 +122,7 @@ class Kernel:
             predicate, _, opcode, operands = self.code[at]
             if opcode[0] == "bra":
                 return {self.labels[operands[0]]} | ({at + 1} if predicate else set())
-            if opcode[0] == "ret" and not predicate:
+            if opcode[0] in ("ret", "exit") and not predicate:
                 return {len(self.code)}
             if at + 1 in self._starts:
                 return {at + 1}
@@ -167,8 +209,8 @@ def _item(size):
 class Blocks:
     """Some thread blocks in execution, all in step. A lane is a thread of one of them."""
 
-    def __init__(self, kernel, threads, memory, shared_bytes, block_ids, arguments):
-        self.kernel, self.memory = kernel, memory
+    def __init__(self, kernel, threads, memory, shared_bytes, block_ids, arguments, grid=1):
+        self.kernel, self.memory, self.grid = kernel, memory, grid
         self.blocks, self.lanes = len(block_ids), len(block_ids) * threads
         self.arguments = dict(zip(kernel.parameters, arguments))
         self.registers, self.constants = {}, {}
@@ -205,6 +247,10 @@ class Blocks:
             return self.tid.astype(U32)
         if operand.startswith("%ctaid.x"):
             return self.block_id
+        if operand.startswith("%nctaid.x"):
+            return np.full(self.lanes, self.grid, U32)
+        if operand == "%laneid":
+            return self.tid.astype(U32) % U32(32)
         if operand.startswith("%"):
             raise PtxError(f"{operand} is read before it is written in {self.kernel.name}")
         if (operand, kind) not in self.constants:
@@ -357,7 +403,7 @@ class Blocks:
                         meet = self.kernel.meeting_point(pc - 1)
                         paths += [(meet, mask, until), (pc, mask & ~active, meet)]
                         pc, mask, until, whole = target, active, meet, False
-                elif opcode[0] == "ret":
+                elif opcode[0] in ("ret", "exit"):
                     alive &= ~active
                     mask = mask & alive
                     some, whole = mask.any(), mask.all()

@@ -3,14 +3,15 @@
 """The PTX itself, without a GPU: run by ptx_machine and compared with the float64 oracle.
 
 What the CPU paths cannot see is checked here: fragments and swizzles, masks, cp.async and
-barriers, addresses. sm_80 has the forms that all targets share.
+barriers, addresses. sm_80 has the forms that all targets share; test_ptx_sm90 has the others.
 """
 
 import numpy as np
 import pytest
 
-import ptx_instructions
+import ptx_async
 import ptx_machine
+import ptx_roles
 import test_cpu_recurrence as recurrences
 from gdn import build, reference
 from gdn import compile as compiler
@@ -36,34 +37,50 @@ def evaluate(e, shapes):
     return OPERATORS[e[0]](evaluate(e[1], shapes), evaluate(e[2], shapes))
 
 
-def run(text, arrays, target="sm_80"):
+def tensor_map(entry, places, shapes):
+    """The tensor map of a launch's parameter."""
+    ((kind, index),) = entry["tensor_map"].items()
+    sizes = [evaluate(size, shapes) for size in entry["sizes"]]
+    return ptx_async.TensorMap(
+        places[kind][index], entry["dtype"], sizes, entry["strides"], entry["box"], entry["swizzle"])
+
+
+def run(text, arrays, target="sm_80", **options):
     """Compiles the function of a module and runs it on arrays, in place; returns its workspaces."""
     need_tool("gdn-compile")
-    compiled = compiler.compile(text, target, cache=False)
+    return execute(compiler.compile(text, target, cache=False), arrays, **options)
+
+
+def execute(compiled, arrays, **options):
     manifest, kernels = compiled.manifest, ptx_machine.parse(compiled.ptx)
     shapes = [array.shape for array in arrays]
     memory = ptx_machine.Memory()
     addresses = {"argument": [memory.place(array) for array in arrays], "buffer": []}
-    buffers = []
+    places, buffers = {"argument": arrays, "buffer": []}, []
     for entry in manifest["buffers"]:
         shape = [evaluate(size, shapes) for size in entry["shape"]]
         # 0xFF: NaN in every type.
         poison = np.full(int(np.prod(shape)) * np.dtype(ITEM[entry["dtype"]]).itemsize, 0xFF, np.uint8)
         addresses["buffer"].append(memory.place(poison))
+        places["buffer"].append(poison)
         buffers.append(poison.view(ITEM[entry["dtype"]]).reshape(shape))
     for entry in manifest["launches"]:
         arguments = []
         for parameter in entry["parameters"]:
+            if "tensor_map" in parameter:
+                arguments.append(tensor_map(parameter, places, shapes))
+                continue
             kind = next(key for key in ("argument", "buffer", "scalar") if key in parameter)
             value = parameter[kind]
             arguments.append(evaluate(value, shapes) if kind == "scalar" else addresses[kind][value])
-        ptx_instructions.launch(
+        ptx_roles.launch(
             kernels[entry["kernel"]],
             evaluate(entry["grid"], shapes),
             entry["block"],
             entry["shared"],
             arguments,
             memory,
+            **options,
         )
     return buffers
 

@@ -1,0 +1,280 @@
+# Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Barriers in shared memory and copies of the copy engine for ptx_roles: as late as the program allows.
+
+A copy to shared memory takes its place at once, which holds NaN from then on, and lands when nothing
+but copies is missing at its barrier and somebody waits there. A copy from shared memory reads at the wait.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from ptx_machine import U32, U64, PtxError, _item
+from ptx_wgmma import swizzled
+
+PARAMETERS = 1 << 44  # address of the first parameter that is a tensor map
+_ITEMS = {"bf16": 2, "f16": 2, "f32": 4}
+
+
+class TensorMap:
+    """What the host encodes for a parameter: a part of an array in boxes."""
+
+    def __init__(self, array, dtype, sizes, strides, box, swizzle):
+        self.size = _ITEMS[dtype]
+        self.array = array.reshape(-1).view(np.uint8)
+        self.array = self.array[:self.array.size // self.size * self.size].view(_item(self.size))
+        self.sizes, self.strides, self.box, self.swizzle = tuple(sizes), (self.size, *strides), tuple(box), swizzle
+        self.bytes = int(np.prod(box)) * self.size
+        if any(stride % 16 for stride in strides) or max(box) > 256 or box[0] * self.size != swizzle:
+            raise PtxError(f"no tensor map: strides {strides}, box {box}, swizzle {swizzle}")
+        axes = np.ix_(*(np.arange(extent) for extent in box[::-1]))
+        self.offsets = sum(axis * stride for axis, stride in zip(axes, self.strides[::-1])).reshape(-1)
+        self.axes = [np.broadcast_to(axis, self.box[::-1]).reshape(-1) for axis in axes[::-1]]
+
+    def places(self, start):
+        """Items of shared memory that hold the box at byte `start`, in the box's order."""
+        return swizzled(start + np.arange(0, self.bytes, self.size), self.swizzle) // self.size
+
+    def items(self, corner):
+        """Which of the box's items lie inside, and which items of the array these are."""
+        inside = np.ones(self.offsets.size, bool)
+        for at, axis, size, extent in zip(corner, self.axes, self.sizes, self.box):
+            if at < 0 or at + extent > size:
+                inside &= (axis >= -at) & (axis < size - at)
+        start = sum(at * stride for at, stride in zip(corner, self.strides))
+        items = (start + self.offsets[inside]) // self.size
+        if items.size and items.max() >= self.array.size:
+            raise PtxError(f"a box at {corner} of sizes {self.sizes} ends outside its array")
+        return inside, items
+
+    def load(self, corner):
+        data = np.zeros(self.offsets.size, self.array.dtype)
+        inside, items = self.items(corner)
+        data[inside] = self.array[items]
+        return data
+
+    def store(self, corner, data):
+        inside, items = self.items(corner)
+        self.array[items] = data[inside]
+
+
+class Barriers:
+    """The mbarrier objects of all blocks, by the number of their 8 bytes."""
+
+    def __init__(self, name, words):
+        self.name = name
+        # Arrivals per phase (0: no barrier), those missing, bytes missing, phases completed.
+        self.counts, self.missing, self.bytes, self.phases = np.zeros((4, words), np.int64)
+        # What lands when somebody waits: functions by barrier.
+        self.flights, self.arrivals = {}, {}
+
+    def start(self, index, counts):
+        if (self.counts[index] > 0).any():
+            raise PtxError(f"{self.name}: a barrier is initialized twice")
+        if (counts <= 0).any() or np.unique(index).size != index.size:
+            raise PtxError(f"{self.name}: a barrier of no arrivals, or initialized by two threads")
+        self.counts[index] = self.missing[index] = counts
+        self.bytes[index] = self.phases[index] = 0
+
+    def check(self, index):
+        if (self.counts[index] == 0).any():
+            raise PtxError(f"{self.name}: there is no barrier")
+
+    def arrive(self, index, counts=1):
+        self.check(index)
+        np.subtract.at(self.missing, index, counts)
+        if (self.missing[index] < 0).any():
+            raise PtxError(f"{self.name}: more arrivals at a barrier than its count")
+        self._turn(index)
+
+    def expect(self, index, count):
+        self.check(index)
+        np.add.at(self.bytes, index, count)
+
+    def _turn(self, index):
+        done = np.unique(index[(self.missing[index] == 0) & (self.bytes[index] == 0)])
+        self.phases[done] += 1
+        self.missing[done] = self.counts[done]
+
+    def settle(self, index):
+        """Lets happen what those who wait at a barrier wait for."""
+        for at in index:
+            for arrive in self.arrivals.pop(at, ()):
+                arrive()
+            if self.missing[at] == 0 and at in self.flights:
+                for land in self.flights.pop(at):
+                    self.bytes[at] -= land()
+                self._turn(np.array([at]))
+
+    def about(self, index):
+        return f"{self.missing[index]} of {self.counts[index]} arrivals and {self.bytes[index]} bytes are missing"
+
+
+class Copies:
+    """A mix-in for the warps of ptx_roles: mbarrier and cp.async.bulk."""
+
+    def barrier_of(self, operand, mask):
+        """The number of each lane's barrier."""
+        offset = self.address(operand, mask)
+        if (offset % 8).any() or (offset < 0).any() or (offset + 8 > self.shared_bytes).any():
+            raise PtxError(f"{self.kernel.name}: no place of a barrier: {operand}")
+        return (offset + self.block[self.lanes_of(mask)] * self.part) // 8
+
+    def op_mbarrier(self, op, args, mask):
+        barriers = self.team.barriers
+        if op[1] == "init":
+            return barriers.start(self.barrier_of(args[0], mask), self.read(args[1], U32)[mask].astype(np.int64))
+        if op[1] == "inval":
+            index = self.barrier_of(args[0], mask)
+            barriers.check(index)
+            barriers.counts[index] = 0
+        elif op[1] == "expect_tx":
+            barriers.expect(self.barrier_of(args[0], mask), self.read(args[1], U32)[mask].astype(np.int64))
+        elif op[1] == "arrive" and args[0] == "_":
+            index, counts = self.barrier_of(args[1], mask), 1
+            if "expect_tx" in op:
+                barriers.expect(index, self.read(args[2], U32)[mask].astype(np.int64))
+            elif len(args) > 2:
+                counts = self.read(args[2], U32)[mask].astype(np.int64)
+            barriers.arrive(index, counts)
+        else:
+            raise PtxError(f"unknown instruction {'.'.join(op)}")
+
+    def op_cp(self, op, args, mask):
+        if op[2] == "mbarrier":
+            return self._arrive_later(op, args, mask)
+        if op[2] != "bulk":
+            return super().op_cp(op, args, mask)
+        stores = self.team.stores
+        threads = (self.block_number[self.lanes_of(mask)] * (1 << 16) + self.tid[self.lanes_of(mask)]).tolist()
+        if op[3] == "commit_group":
+            for thread in threads:
+                stores.setdefault(thread, [[]]).append([])
+        elif op[3] == "wait_group":
+            for thread in threads:
+                groups = stores.pop(thread, [[]])
+                left = len(groups) - 1 - int(args[0])
+                for store in [store for group in groups[:max(0, left)] for store in group]:
+                    store()
+                rest = groups[max(0, left):]
+                if any(rest):
+                    stores[thread] = rest
+        elif op[3] == "tensor" and "bulk_group" in op:
+            for thread, store in zip(threads, self._tensor_stores(args, mask)):
+                stores.setdefault(thread, [[]])[-1].append(store)
+        elif op[3] == "tensor":
+            self._tensor_loads(args, mask)
+        elif op[3] == "shared::cluster":
+            self._plain_loads(args, mask)
+        else:
+            raise PtxError(f"unknown instruction {'.'.join(op)}")
+
+    def _arrive_later(self, op, args, mask):
+        """Arrivals when the copies of the thread so far have landed."""
+        if "noinc" not in op:
+            raise PtxError(f"unknown instruction {'.'.join(op)}")
+        barriers, landed, lanes = self.team.barriers, np.zeros(self.lanes, bool), self.lanes_of(mask)
+        landed[lanes] = True
+        index = self.barrier_of(args[0], mask)
+        barriers.check(index)
+        copies, self.copies = self.copies, []
+        for lane, offset, data, group in copies:
+            done = landed[lane]
+            if not done.all():
+                self.copies.append(tuple(x[~done] for x in (lane, offset, data, group)))
+            if done.any():
+                self._land_before(index, lanes, lane[done], offset[done], data[done])
+        for at in np.unique(index).tolist():
+            count = int((index == at).sum())
+            barriers.arrivals.setdefault(at, []).append(
+                lambda at=at, count=count: barriers.arrive(np.array([at]), np.array([count])))
+
+    def _land_before(self, index, lanes, lane, offset, data):
+        """Copies of the lanes land when somebody waits at the barriers where these arrive."""
+        of_lane = np.zeros(self.lanes, np.int64)
+        of_lane[lanes] = index
+        item, shared = (offset + self.block[lane] * self.part) // data.itemsize, self.shared.view(data.dtype)
+        for at in np.unique(index).tolist():
+            chosen = of_lane[lane] == at
+
+            def land(item=item[chosen], data=data[chosen]):
+                shared[item] = data
+                for start in range(0, data.itemsize, 16):
+                    self.team.unfenced[(item * data.itemsize + start) // 16] = True
+
+            self.team.barriers.arrivals.setdefault(at, []).append(land)
+
+    def _transfers(self, operand, mask):
+        """(block, tensor map, corner) of each lane's operand [map, {x, y, ...}]."""
+        address, names = re.fullmatch(r"\[(%\w+),\s*\{(.*)\}\]", operand).groups()
+        corners = np.stack([self.read(name.strip(), U32)[mask].view(np.int32) for name in names.split(",")], 1)
+        maps = self.read(address, U64)[mask].tolist()
+        for lane, number, corner in zip(self.lanes_of(mask), maps, corners.tolist()):
+            layout = self.team.tensor_map(number)
+            if len(corner) != len(layout.sizes):
+                raise PtxError(f"{self.kernel.name}: {len(corner)} coordinates of a tensor map of {len(layout.sizes)}")
+            yield int(self.block[lane]), layout, corner
+
+    def _box(self, block, layout, start):
+        """Items of a box at a byte of a block's shared memory."""
+        if start % 128 or start + layout.bytes > self.shared_bytes:
+            raise PtxError(f"{self.kernel.name}: no place of a box of {layout.bytes} bytes: byte {start}")
+        return self.team.places(layout, start) + block * self.part // layout.size
+
+    def _tensor_loads(self, args, mask):
+        starts, barriers = self.address(args[0], mask).tolist(), self.barrier_of(args[2], mask).tolist()
+        for (block, layout, corner), start, barrier in zip(self._transfers(args[1], mask), starts, barriers):
+            self._fly(barrier, self._box(block, layout, start), layout.array.dtype,
+                      lambda layout=layout, corner=corner: layout.load(corner))
+
+    def _plain_loads(self, args, mask):
+        starts, addresses = self.address(args[0], mask).tolist(), self.address(args[1], mask)
+        counts, barriers = self.read(args[2], U32)[mask].tolist(), self.barrier_of(args[3], mask).tolist()
+        for lane, start, at, count, barrier in zip(self.lanes_of(mask), starts, addresses, counts, barriers):
+            if start % 16 or count % 16 or at % 16 or start + count > self.shared_bytes:
+                raise PtxError(f"{self.kernel.name}: a copy of {count} bytes from {at} to byte {start}")
+            items = np.arange(start // 16, (start + count) // 16) + self.block[lane] * self.part // 16
+            source = at + np.arange(0, count, 16)
+            self._fly(barrier, items, _item(16), lambda source=source: self.load_global(source, 16))
+
+    def _fly(self, barrier, items, dtype, load):
+        """A copy to shared memory, which completes bytes at a barrier."""
+        barriers, shared = self.team.barriers, self.shared.view(dtype)
+        barriers.check(barrier)
+        self.shared.view(_item(dtype.itemsize))[items] = np.frombuffer(b"\xff" * dtype.itemsize, dtype)[0]
+
+        def land():
+            shared[items] = load()
+            return items.size * dtype.itemsize
+
+        barriers.flights.setdefault(barrier, []).append(land)
+        self.team.unfenced[items * dtype.itemsize // 16] = False
+
+    def _tensor_stores(self, args, mask):
+        starts = self.address(args[1], mask).tolist()
+        for (block, layout, corner), start in zip(self._transfers(args[0], mask), starts):
+            places = self._box(block, layout, start)
+            if self.touches_unfenced(places * layout.size):
+                raise PtxError(
+                    f"{self.kernel.name}: a copy from shared memory that was written without a proxy fence since")
+            yield lambda layout=layout, corner=corner, places=places: layout.store(
+                corner, self.shared.view(layout.array.dtype)[places])
+
+    # ---- what threads wrote and the asynchronous units may not see yet
+
+    def op_fence(self, op, args, mask):
+        if op[1] == "proxy":
+            blocks = np.unique(self.block[self.lanes_of(mask)])
+            self.team.unfenced.reshape(self.team.blocks, -1)[blocks] = False
+
+    def store_shared(self, offset, data, lane):
+        super().store_shared(offset, data, lane)
+        byte = offset + self.block[lane] * self.part
+        for start in range(0, data.itemsize, 16):
+            self.team.unfenced[(byte + start) // 16] = True
+
+    def touches_unfenced(self, places):
+        return self.team.unfenced[places >> 4].any()
