@@ -286,6 +286,15 @@ def expected(form, dtype, x):
     return reference.recurrence(**values, state_layout=form.get("state_layout", "v_first"), every=form.get("every"))
 
 
+@functools.cache
+def problem(model, form_name, dtype):
+    """The same for all paths: operands, which nobody may change, and what the definition makes of them."""
+    x = inputs(model, FORMS[form_name], dtype, seed=len(form_name))
+    for value in x.values():
+        value.setflags(write=False)
+    return x, expected(FORMS[form_name], dtype, x)
+
+
 def arguments(form, dtype, x, want):
     """What the function takes, and o, the state and the checkpoints among it. Destinations start as NaN."""
     operands = {key: value.copy() for key, value in x.items()}
@@ -338,8 +347,7 @@ def test_recurrence(path, model, dtype):
     failures = []
     for form_name in forms(path, model):
         form = FORMS[form_name]
-        x = inputs(model, form, dtype, seed=len(form_name))
-        want = expected(form, dtype, x)
+        x, want = problem(model, form_name, dtype)
         results = call(path, model, form_name, dtype, x, want)
         arithmetic = "bf16" if dtype == "bf16" and path != "loops" else dtype
         try:
