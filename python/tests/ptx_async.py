@@ -64,8 +64,8 @@ class TensorMap:
 class Barriers:
     """The mbarrier objects of all blocks, by the number of their 8 bytes."""
 
-    def __init__(self, name, words):
-        self.name = name
+    def __init__(self, name, words, clocks):
+        self.name, self.clocks = name, clocks
         # Arrivals per phase (0: no barrier), those missing, bytes missing, phases completed.
         self.counts, self.missing, self.bytes, self.phases = np.zeros((4, words), np.int64)
         # What lands when somebody waits: functions by barrier.
@@ -98,6 +98,8 @@ class Barriers:
         done = np.unique(index[(self.missing[index] == 0) & (self.bytes[index] == 0)])
         self.phases[done] += 1
         self.missing[done] = self.counts[done]
+        for at in done.tolist():
+            self.clocks.complete(at)
 
     def settle(self, index):
         """Lets happen what those who wait at a barrier wait for."""
@@ -116,19 +118,31 @@ class Barriers:
 class Copies:
     """A mix-in for the warps of ptx_roles: mbarrier and cp.async.bulk."""
 
-    def barrier_of(self, operand, mask):
-        """The number of each lane's barrier."""
+    def warps_of(self, mask):
+        """Block and warp of each lane of a mask."""
+        lanes = self.lanes_of(mask)
+        return self.block[lanes], self.tid[lanes] // 32
+
+    def barrier_of(self, operand, mask, starts=False):
+        """The number of each lane's barrier, which it may write or must know."""
         offset = self.address(operand, mask)
         if (offset % 8).any() or (offset < 0).any() or (offset + 8 > self.shared_bytes).any():
             raise PtxError(f"{self.kernel.name}: no place of a barrier: {operand}")
-        return (offset + self.block[self.lanes_of(mask)] * self.part) // 8
+        index = (offset + self.block[self.lanes_of(mask)] * self.part) // 8
+        units = index[:, None] * 2 + np.arange(2)
+        if starts:
+            self.team.clocks.write(*self.warps_of(mask), units)
+        else:
+            self.team.clocks.read(*self.warps_of(mask), units, mark=False)
+        return index
 
     def op_mbarrier(self, op, args, mask):
         barriers = self.team.barriers
         if op[1] == "init":
-            return barriers.start(self.barrier_of(args[0], mask), self.read(args[1], U32)[mask].astype(np.int64))
+            index = self.barrier_of(args[0], mask, starts=True)
+            return barriers.start(index, self.read(args[1], U32)[mask].astype(np.int64))
         if op[1] == "inval":
-            index = self.barrier_of(args[0], mask)
+            index = self.barrier_of(args[0], mask, starts=True)
             barriers.check(index)
             barriers.counts[index] = 0
         elif op[1] == "expect_tx":
@@ -139,6 +153,7 @@ class Copies:
                 barriers.expect(index, self.read(args[2], U32)[mask].astype(np.int64))
             elif len(args) > 2:
                 counts = self.read(args[2], U32)[mask].astype(np.int64)
+            self.team.clocks.arrive(*self.warps_of(mask), index)
             barriers.arrive(index, counts)
         else:
             raise PtxError(f"unknown instruction {'.'.join(op)}")
@@ -180,6 +195,7 @@ class Copies:
         landed[lanes] = True
         index = self.barrier_of(args[0], mask)
         barriers.check(index)
+        self.team.clocks.arrive(*self.warps_of(mask), index)
         copies, self.copies = self.copies, []
         for lane, offset, data, group in copies:
             done = landed[lane]
@@ -208,7 +224,7 @@ class Copies:
             self.team.barriers.arrivals.setdefault(at, []).append(land)
 
     def _transfers(self, operand, mask):
-        """(block, tensor map, corner) of each lane's operand [map, {x, y, ...}]."""
+        """(lane, tensor map, corner) of each lane's operand [map, {x, y, ...}]."""
         address, names = re.fullmatch(r"\[(%\w+),\s*\{(.*)\}\]", operand).groups()
         corners = np.stack([self.read(name.strip(), U32)[mask].view(np.int32) for name in names.split(",")], 1)
         maps = self.read(address, U64)[mask].tolist()
@@ -216,18 +232,18 @@ class Copies:
             layout = self.team.tensor_map(number)
             if len(corner) != len(layout.sizes):
                 raise PtxError(f"{self.kernel.name}: {len(corner)} coordinates of a tensor map of {len(layout.sizes)}")
-            yield int(self.block[lane]), layout, corner
+            yield lane, layout, corner
 
-    def _box(self, block, layout, start):
-        """Items of a box at a byte of a block's shared memory."""
+    def _box(self, lane, layout, start):
+        """Items of a box at a byte of a lane's shared memory."""
         if start % 128 or start + layout.bytes > self.shared_bytes:
             raise PtxError(f"{self.kernel.name}: no place of a box of {layout.bytes} bytes: byte {start}")
-        return self.team.places(layout, start) + block * self.part // layout.size
+        return self.team.places(layout, start) + int(self.block[lane]) * self.part // layout.size
 
     def _tensor_loads(self, args, mask):
         starts, barriers = self.address(args[0], mask).tolist(), self.barrier_of(args[2], mask).tolist()
-        for (block, layout, corner), start, barrier in zip(self._transfers(args[1], mask), starts, barriers):
-            self._fly(barrier, self._box(block, layout, start), layout.array.dtype,
+        for (lane, layout, corner), start, barrier in zip(self._transfers(args[1], mask), starts, barriers):
+            self._fly(lane, barrier, self._box(lane, layout, start), layout.array.dtype,
                       lambda layout=layout, corner=corner: layout.load(corner))
 
     def _plain_loads(self, args, mask):
@@ -238,10 +254,17 @@ class Copies:
                 raise PtxError(f"{self.kernel.name}: a copy of {count} bytes from {at} to byte {start}")
             items = np.arange(start // 16, (start + count) // 16) + self.block[lane] * self.part // 16
             source = at + np.arange(0, count, 16)
-            self._fly(barrier, items, _item(16), lambda source=source: self.load_global(source, 16))
+            self._fly(lane, barrier, items, _item(16), lambda source=source: self.load_global(source, 16))
 
-    def _fly(self, barrier, items, dtype, load):
+    def _units(self, lane, items, size):
+        """Block, warp and four-byte units of a lane's access to items in order."""
+        units = items[None, ::max(1, 4 // size)] * size // 4
+        units = (units[:, :, None] + np.arange(max(1, size // 4))).reshape(1, -1)
+        return self.block[lane:lane + 1], self.tid[lane:lane + 1] // 32, units
+
+    def _fly(self, lane, barrier, items, dtype, load):
         """A copy to shared memory, which completes bytes at a barrier."""
+        self.team.clocks.write(*self._units(lane, items, dtype.itemsize))
         barriers, shared = self.team.barriers, self.shared.view(dtype)
         barriers.check(barrier)
         self.shared.view(_item(dtype.itemsize))[items] = np.frombuffer(b"\xff" * dtype.itemsize, dtype)[0]
@@ -254,14 +277,20 @@ class Copies:
         self.team.unfenced[items * dtype.itemsize // 16] = False
 
     def _tensor_stores(self, args, mask):
-        starts = self.address(args[1], mask).tolist()
-        for (block, layout, corner), start in zip(self._transfers(args[0], mask), starts):
-            places = self._box(block, layout, start)
+        starts, clocks = self.address(args[1], mask).tolist(), self.team.clocks
+        for (lane, layout, corner), start in zip(self._transfers(args[0], mask), starts):
+            places = self._box(lane, layout, start)
+            accesses = self._units(lane, places, layout.size)
+            clocks.read(*accesses, mark=False)
             if self.touches_unfenced(places * layout.size):
                 raise PtxError(
                     f"{self.kernel.name}: a copy from shared memory that was written without a proxy fence since")
-            yield lambda layout=layout, corner=corner, places=places: layout.store(
-                corner, self.shared.view(layout.array.dtype)[places])
+
+            def store(layout=layout, corner=corner, places=places, accesses=accesses):
+                clocks.read(*accesses)
+                layout.store(corner, self.shared.view(layout.array.dtype)[places])
+
+            yield store
 
     # ---- what threads wrote and the asynchronous units may not see yet
 

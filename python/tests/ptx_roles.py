@@ -3,8 +3,9 @@
 """The second mode of ptx_machine: kernels of sm_90a whose warps have roles and wait for each other.
 
 Warps that stay together are a Crew, which executes as one; it parts where a branch with waits behind it
-parts its warps, and goes on until it has to wait. Crews meet again where they wait at the same place.
-If nobody can go on, the run stops and says what each waits for.
+parts its warps, and goes on until it has to wait. Crews meet again where they have waited at the same place.
+If nobody can go on, the run stops and says what each waits for. Always the first warps that can go on do so,
+or the last ones: what others owe them is then as late as it can be.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 import ptx_instructions
 from ptx_async import PARAMETERS, Barriers, Copies, TensorMap
+from ptx_clocks import Clocks
 from ptx_machine import U32, U64, PtxError
 from ptx_wgmma import Products
 
@@ -74,7 +76,8 @@ class Team:
         self.shared_bytes, self.part = shared_bytes, -(-shared_bytes // 1024) * 1024
         self.shared = np.full(self.blocks * self.part, 0xFF, np.uint8)
         self.unfenced = np.zeros(self.shared.size // 16, bool)
-        self.barriers = Barriers(kernel.name, self.shared.size // 8)
+        self.clocks = Clocks(kernel.name, self.blocks, threads // 32, self.part)
+        self.barriers = Barriers(kernel.name, self.shared.size // 8, self.clocks)
         self.stores = {}  # copies to global memory by thread, in groups, the last one open
         self.maps = {}
         self.arguments = {}
@@ -100,16 +103,13 @@ class Team:
         return self.tables[key]
 
     def run(self):
+        """Always the first crew that can, so that those behind it are late."""
         while self.crews:
-            moved = False
-            for crew in self.ordered():
-                if crew.is_ready().all():
-                    self.crews.remove(crew)
-                    self.crews += crew.advance()
-                    moved = True
-            if not moved and not self.part_ready():
+            crew = next((crew for crew in self.ordered() if crew.is_ready().all()), None)
+            if crew:
+                self.advance(crew)
+            elif not self.part_ready():
                 raise PtxError(f"{self.kernel.name}: deadlock\n" + "\n".join(c.about() for c in self.ordered()))
-            self.join()
         if any(any(groups) for groups in self.stores.values()):
             raise PtxError(f"{self.kernel.name}: a copy from shared memory that nobody waits for")
 
@@ -126,15 +126,15 @@ class Team:
                 return True
         return False
 
-    def join(self):
-        """Crews that wait at the same place become one."""
-        places = {}
-        for crew in self.ordered() if len(self.crews) > 1 else ():
-            if crew.can_join():
-                places.setdefault(crew.pc, []).append(crew)
-        for crews in places.values():
-            if len(crews) > 1:
-                self.crews = [crew for crew in self.crews if crew not in crews] + [Crew.joined(crews)]
+    def advance(self, crew):
+        """Crews that may go on from the same place become one."""
+        crews = [crew]
+        if crew.can_join():
+            crews += [
+                other for other in self.crews
+                if other is not crew and other.pc == crew.pc and other.can_join() and other.is_ready().all()]
+        self.crews = [other for other in self.crews if other not in crews]
+        self.crews += (Crew.joined(crews) if len(crews) > 1 else crew).advance()
 
 
 class Crew(Products, Copies, ptx_instructions.Instructions):
@@ -253,6 +253,7 @@ class Crew(Products, Copies, ptx_instructions.Instructions):
         else:
             number = self.read(operands[0], U32).astype(np.int64)
             where, what = self._arrive(opcode, operands, mask, number)
+            mask = mask & (opcode[1] == "sync")
         self.wait = opcode[0], mask.copy(), where, what
 
     def _arrive(self, opcode, operands, mask, number):
@@ -262,19 +263,31 @@ class Crew(Products, Copies, ptx_instructions.Instructions):
             raise PtxError(f"{self.kernel.name}: {'.'.join(opcode)} in a part of a warp")
         count = self.read(operands[1], U32)[mask] if len(operands) > 1 else np.full(int(mask.sum()), team.threads)
         where = self.block * _NAMED + number
+        named = set()
         for at, needed in set(zip(where[mask].tolist(), count.tolist())):
-            if team.arrived[at] and team.needed[at] != needed:
+            if at in named or (team.arrived[at] and team.needed[at] != needed):
                 text = f"barrier {at % _NAMED} of {needed} and of {team.needed[at]} threads"
                 raise PtxError(f"{self.kernel.name}: {text}")
+            named.add(at)
             team.needed[at] = needed
         what = team.rounds[where] + (opcode[1] == "sync")
+        team.clocks.arrive(*self.warps_of(mask), -1 - where[mask])
         np.add.at(team.arrived, where[mask], 1)
         if (team.arrived > team.needed).any():
             raise PtxError(f"{self.kernel.name}: more threads at a barrier than its count")
         done = (team.arrived == team.needed) & (team.needed > 0)
         team.rounds[done] += 1
         team.arrived[done] = 0
+        for at in np.flatnonzero(done).tolist():
+            team.clocks.complete(-1 - at)
         return where, what
+
+    def _end_wait(self):
+        if self.wait:
+            kind, mask, where, _ = self.wait
+            self.whole = mask.all()
+            self.team.clocks.wait(*self.warps_of(mask), where[mask] if kind == "mbarrier" else -1 - where[mask])
+        self.wait = None
 
     def is_ready(self):
         """Of which lanes the warps may go on."""
@@ -309,7 +322,7 @@ class Crew(Products, Copies, ptx_instructions.Instructions):
 
     def advance(self):
         """Executes up to the next wait; the crews that are left."""
-        self.wait = None
+        self._end_wait()
         kernel, code, end = self.kernel, self.kernel.code, len(self.kernel.code)
         while True:
             some, whole = self.mask.any(), self.mask.all()
@@ -369,7 +382,9 @@ class Crew(Products, Copies, ptx_instructions.Instructions):
             raise PtxError(f"{self.kernel.name}: a warp barrier that not all lanes reach together")
 
     def _note(self, item, offset, size, lane, writes):
-        """Who may touch what is not known by barriers of the block alone: what lands late shows it here."""
+        units = (item * size // 4)[:, None] + np.arange(max(1, size // 4))
+        access = self.team.clocks.write if writes else self.team.clocks.read
+        access(self.block[lane], self.tid[lane] // 32, units)
 
 
 def launch(kernel, grid, threads, shared_bytes, arguments, memory, reverse=False):

@@ -70,6 +70,9 @@ class Product:
         self.descriptors = {}  # by operand: that of each lane
         self.adds = None  # which lanes add to what their registers hold
 
+    def is_transposed(self, name):
+        return self.transposed[-1 if name == "right" else 0]
+
     def part(self, lanes):
         """The same of some lanes."""
         other = object.__new__(Product)
@@ -113,8 +116,8 @@ class Products:
             product.descriptors["left"] = self.read(product.left, U64)
         for name in product.descriptors:
             places = self._places(product, name)
-            transposed = product.transposed[-1 if name == "right" else 0]
-            if self.touches_unfenced(places[:, :, ::8] if transposed else places[:, ::8]):
+            self._note_product(product, name, places, mark=False)
+            if self.touches_unfenced(places[:, :, ::8] if product.is_transposed(name) else places[:, ::8]):
                 raise PtxError(
                     f"{self.kernel.name}: a product reads shared memory that was written without a proxy fence since")
         if product.key not in self.sums:
@@ -173,12 +176,20 @@ class Products:
         if bits >> 49 & 7:
             raise PtxError(f"{self.kernel.name}: a descriptor with a base offset")
         extent = product.columns if name == "right" else 64
-        table = offsets(extent, product.transposed[-1 if name == "right" else 0], _WIDTHS[mode], leading, stride)
+        table = offsets(extent, product.is_transposed(name), _WIDTHS[mode], leading, stride)
         place = swizzled(start[:, None, None] + table, _WIDTHS[mode])
         if (place + 2 > self.shared_bytes).any():
             raise PtxError(f"{self.kernel.name}: a product reads outside {self.shared_bytes} bytes of shared memory")
         return place + (self.block[::128] * self.part)[:, None, None]
 
     def _operand(self, product, name):
-        halves = self.shared.view(np.uint16)[self._places(product, name) >> 1]
+        places = self._places(product, name)
+        self._note_product(product, name, places)
+        halves = self.shared.view(np.uint16)[places >> 1]
         return _WIDEN[product.kind](halves)
+
+    def _note_product(self, product, name, places, mark=True):
+        """All four warps read all of an operand."""
+        units = (places[:, :, ::2] if product.is_transposed(name) else places[:, ::2]) >> 2
+        units = np.repeat(units.reshape(len(places), -1), 4, 0)
+        self.team.clocks.read(self.block[::32], self.tid[::32] // 32, units, mark)

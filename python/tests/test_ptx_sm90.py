@@ -23,14 +23,16 @@ SCHEDULES = {
     "ahead": dict(phases="split", value_block=128, stages=2, scores_ahead=True),
     "ahead 64 or 128": dict(phases="split", value_block=64, stages=2, wide_from=16, scores_ahead=True),
     "fused": dict(phases="fused", value_block=64, stages=2),
-    "segmented": dict(phases="segmented", value_block=64, stages=2, segments=100),
+    "segmented": dict(phases="segmented", value_block=64, stages=2, segments=2),
+    "segmented, short": dict(phases="segmented", value_block=64, stages=2, segments=100),
     "step": dict(phases="step", value_block=16, warps=2),
     "high": dict(phases="split", value_block=64, stages=2, precision="high"),
 }
 PACKED, SLOTS = (0, 1, 66, 66, 210), (3, 0, 1, -1)
-# (schedule, model, type, form): T leaves the last of 2 to 4 chunks short.
+# (schedule, model, type, form): T leaves the last chunk short, of 2 to 4, and of so many that rings go round twice.
 CASES = [
     ("split 64", "gated_delta", "bf16", dict(T=150, K=128, V=128)),
+    ("split 64", "gated_delta", "bf16", dict(T=400, K=64, V=64)),
     ("split 64", "gated_delta", "f16", dict(T=130, K=64, V=64, B=2, state_layout="k_first")),
     ("split 64", "gated_delta", "bf16", dict(T=210, K=64, V=64, offsets=PACKED)),
     ("split 64", "gated_delta", "bf16", dict(T=210, K=128, V=64, offsets=PACKED, slots=SLOTS, pool=4)),
@@ -49,14 +51,17 @@ CASES = [
     ("split 128", "ssd", "f16", dict(T=150, K=128, V=128)),
     ("split 128", "kda", "bf16", dict(T=150, K=64, V=128)),
     ("ahead", "gated_delta", "bf16", dict(T=150, K=128, V=128)),
+    ("ahead", "gated_delta", "bf16", dict(T=400, K=64, V=128)),
     ("ahead", "gated_delta", "f16", dict(T=210, K=64, V=72, offsets=PACKED, slots=SLOTS, pool=4)),
     ("ahead", "delta", "bf16", dict(T=130, K=56, V=136, state_layout="k_first")),
     ("ahead 64 or 128", "gated_delta", "bf16", dict(T=130, K=64, V=128, B=2)),
     ("fused", "gated_delta", "bf16", dict(T=150, K=128, V=72, B=2)),
+    ("fused", "gated_delta", "bf16", dict(T=400, K=64, V=64)),
     ("fused", "gated_delta", "f16", dict(T=210, K=56, V=64, offsets=PACKED, state_layout="k_first")),
     ("fused", "delta", "bf16", dict(T=192, K=64, V=64, every=64)),
-    ("segmented", "gated_delta", "bf16", dict(T=300, K=128, V=128)),
-    ("segmented", "gated_delta", "f16", dict(T=300, K=64, V=64, offsets=(0, 1, 66, 66, 300))),
+    ("segmented", "gated_delta", "bf16", dict(T=600, K=64, V=64)),
+    ("segmented, short", "gated_delta", "bf16", dict(T=300, K=128, V=128)),
+    ("segmented, short", "gated_delta", "f16", dict(T=300, K=64, V=64, offsets=(0, 1, 66, 66, 300))),
     ("segmented", "ssd", "bf16", dict(T=200, K=64, V=64)),
     ("segmented", "kda", "bf16", dict(T=200, K=64, V=64)),
     ("step", "gated_delta", "bf16", dict(T=3, K=128, V=128)),
