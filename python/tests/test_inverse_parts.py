@@ -148,13 +148,28 @@ def test_which_rows_are_split(beta, is_split):
     assert np.array_equal(gates[:, :, -C - 8 : -8], rows)
 
 
+def unpacked(blocks):
+    """Matrices of their blocks of 16x16 on and below the diagonal, one column of blocks after the other, with NaN above
+    (as bits, 0xFFFF). In a block the halves of the rows 4 to 7 and 12 to 15 are exchanged, as in shared memory."""
+    size = C // 16
+    columns = np.arange(16) ^ (np.arange(16)[:, None] // 4 % 2 * 8)
+    matrices = np.full((*blocks.shape[:-2], C, C), 0xFFFF, np.uint16)
+    places = [(i, j) for j in range(size) for i in range(j, size)]
+    for n, (i, j) in enumerate(places):
+        block = np.take_along_axis(
+            blocks[..., 16 * n : 16 * n + 16, :], np.broadcast_to(columns, (*blocks.shape[:-2], 16, 16)), -1
+        )
+        matrices[..., 16 * i : 16 * i + 16, 16 * j : 16 * j + 16] = block
+    return matrices
+
+
 def prepared(model, x):
     """The workspaces of N, in its parts, and of the factors."""
     operands = {name: array.copy() for name, array in x.items()}
     state = operands.pop("state")
     o = store(np.full((1, T, HV, V), np.nan), "bf16")
     buffers = test_ptx.run(text(model), [*operands.values(), o, state])
-    inverse = next(b for b in buffers if b.ndim == 5).view(np.uint16)
+    inverse = unpacked(next(b for b in buffers if b.ndim == 5).view(np.uint16))
     return inverse, next(b for b in buffers if b.ndim == 3 and b.shape[2] % C == 8).view(np.float32)
 
 
@@ -169,7 +184,9 @@ def test_what_prepare_writes(model):
     assert np.array_equal(gates[:, :, -8:], np.repeat(rows.any(2)[..., None], 8, -1))
     low = read(inverse[:, :, 1], "bf16")
     assert np.all(inverse[:, :, 1][~rows.any(2)] == 0xFFFF), "the second part of a chunk without split rows"
-    assert np.all(np.isfinite(low[1, 0])) and np.all(low[1, 0][~rows[1, 0]] == 0)
-    assert np.any(low[1, 0][rows[1, 0]] != 0)
+    stored = np.kron(np.tri(C // 16), np.ones((16, 16))) == 1
+    assert np.array_equal(np.isfinite(low[1, 0]), stored) and np.all(low[1, 0][~rows[1, 0]][stored[~rows[1, 0]]] == 0)
+    assert np.any(low[1, 0][rows[1, 0]][stored[rows[1, 0]]] != 0)
     high = read(inverse[:, :, 0], "bf16")
-    assert np.all(np.triu(high) == 0), "N is strictly lower triangular"
+    assert np.array_equal(np.isfinite(high[0, 0]), stored)
+    assert np.all(np.triu(high)[..., stored] == 0), "N is strictly lower triangular"

@@ -127,3 +127,17 @@ def test_equal_keys(schedule, reverse):
     test_ptx.execute(program, passed, reverse=reverse)
     for result, exact, dtype in zip(results, want, ("bf16", "f32")):
         assert reference.ratio(read(result, dtype), exact) < 1e-2
+
+
+@pytest.mark.parametrize("form", (dict(T=150, K=128, V=128), dict(T=210, K=64, V=128, offsets=PACKED)))
+@pytest.mark.parametrize("schedule", ("split 64", "ahead"))
+def test_one_value_head_for_each_key_head(schedule, form, monkeypatch):
+    """Two key heads in a block of the kernel that makes T alone."""
+    monkeypatch.setattr(recurrences, "HQK", recurrences.HV)
+    program = compiled(schedule, "gated_delta", "bf16", form)
+    assert schedule != "ahead" or "prepare_inverse" in uses(program, "mma")
+    x = recurrences.inputs("gated_delta", form, "bf16", seed=2)
+    want = recurrences.expected(form, "bf16", x)
+    passed, results = recurrences.arguments(form, "bf16", x, want)
+    test_ptx.execute(program, passed, reverse=schedule == "ahead")
+    recurrences.check(form, "bf16", x, results, want, "bf16")

@@ -9,9 +9,10 @@
 // RUN: grep -c "cp.async.c[ag]" %t | FileCheck %s --check-prefix=PARTIAL
 // RUN: not grep noinc %t
 
-// A chunk of k, v, T in two parts, q and P by one instruction each, and the row of gates; o by one.
-// TILES: {{^}}6{{$}}
-// ROWS: {{^}}1{{$}}
+// A chunk of k, v and q by one instruction each, T in two parts and P by one for each of four panels, and the row of
+// gates; o by one.
+// TILES: {{^}}3{{$}}
+// ROWS: {{^}}13{{$}}
 // STORES: {{^}}1{{$}}
 // What may end inside of a tile, k, v and q, has a loop of copies by threads too.
 // PARTIAL: {{^}}3{{$}}

@@ -52,7 +52,8 @@ BulkCopy::BulkCopy(Emitter &emitter, ThreadSet threads, Value source,
                    Value tile, int64_t bytes)
     : e(emitter), threads(threads), source(source), tile(tile), bytes(bytes) {}
 
-void BulkCopy::inOneThread(function_ref<void()> body) {
+static void inOneThread(Emitter &e, ThreadSet threads,
+                        function_ref<void()> body) {
   auto ifOp = scf::IfOp::create(e.builder, e.loc, e.equalsC(threads.id, 0),
                                 /*withElseRegion=*/false);
   OpBuilder::InsertionGuard insertion(e.builder);
@@ -80,15 +81,24 @@ void BulkCopy::issueLoad(Value barrier) {
 }
 
 void BulkCopy::load(Value barrier) {
-  inOneThread([&] {
+  load(e, threads, bytes, barrier,
+       [&](SmallVectorImpl<BulkCopy> &copies) { copies.push_back(*this); });
+}
+
+void BulkCopy::load(Emitter &e, ThreadSet threads, int64_t bytes, Value barrier,
+                    function_ref<void(SmallVectorImpl<BulkCopy> &)> build) {
+  inOneThread(e, threads, [&] {
     NVVM::MBarrierExpectTxOp::create(e.builder, e.loc, barrier, e.c32(bytes),
                                      NVVM::MemScopeKind::CTA);
-    issueLoad(barrier);
+    SmallVector<BulkCopy> copies;
+    build(copies);
+    for (BulkCopy &copy : copies)
+      copy.issueLoad(barrier);
   });
 }
 
 void BulkCopy::loadAndWait(Value scratch, function_ref<void()> barrier) {
-  inOneThread([&] {
+  inOneThread(e, threads, [&] {
     NVVM::MBarrierInitOp::create(e.builder, e.loc, scratch, e.c32(1),
                                  /*predicate=*/Value());
     NVVM::FenceMbarrierInitOp::create(e.builder, e.loc);
@@ -103,12 +113,13 @@ void BulkCopy::loadAndWait(Value scratch, function_ref<void()> barrier) {
   e.waitForParity(scratch, e.c32(0));
   // A barrier of one phase: nobody has to know how often the copy has run.
   barrier();
-  inOneThread(
-      [&] { NVVM::MBarrierInvalOp::create(e.builder, e.loc, scratch); });
+  inOneThread(e, threads, [&] {
+    NVVM::MBarrierInvalOp::create(e.builder, e.loc, scratch);
+  });
 }
 
 void BulkCopy::store() {
-  inOneThread([&] {
+  inOneThread(e, threads, [&] {
     // What other threads have written, this one has waited for.
     e.proxyFence();
     NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(

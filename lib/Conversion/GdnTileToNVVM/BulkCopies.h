@@ -34,6 +34,12 @@ public:
   /// Global to shared memory. `barrier` expects the bytes beside its arrivals:
   /// its phase does not end before they are there.
   void load(Value barrier);
+  /// The same of several that are `bytes` together. They are built where the
+  /// one thread is: the addresses of all would not fit the registers of warps
+  /// that copy.
+  static void load(Emitter &emitter, ThreadSet threads, int64_t bytes,
+                   Value barrier,
+                   function_ref<void(SmallVectorImpl<BulkCopy> &)> build);
   /// The same for all of the threads, which wait; `scratch` is an mbarrier of
   /// this copy only, `barrier` lets them wait for each other.
   void loadAndWait(Value scratch, function_ref<void()> barrier);
@@ -42,7 +48,6 @@ public:
   void store();
 
 private:
-  void inOneThread(function_ref<void()> body);
   void issueLoad(Value barrier);
 
   Emitter &e;

@@ -19,14 +19,26 @@ using namespace mlir::gdn_tile;
 
 namespace {
 
+/// Rows and columns of a lower triangular matrix in panels.
+int64_t getLowerSize(MemRefType tile) {
+  int64_t size = kPanelColumns;
+  while (size * size < tile.getNumElements())
+    size *= 2;
+  return size;
+}
+
 /// Copies between a tile and global memory: each thread moves pieces of
 /// neighbouring elements, neighbouring threads neighbouring pieces.
 class TileCopy {
 public:
+  /// How elements lie in global memory: as dims say; raw; or the blocks of a
+  /// lower triangular matrix, raw.
+  enum class Form { Plain, Raw, Lower };
+
   TileCopy(Emitter &emitter, const KernelLowering &kernel, Operation *op,
            MemRefType global, MemRefType tile, ArrayRef<int64_t> dims,
            Value globalBase, Value tileBase, ArrayRef<ValueRange> indices,
-           ArrayRef<ValueRange> valid);
+           ArrayRef<ValueRange> valid, Form form);
 
   /// `inLoop` for tiles that are rarely moved this way: little code and few
   /// registers.
@@ -45,6 +57,8 @@ private:
   void forEachPiece(bool inLoop, function_ref<void(const Piece &)> body);
   Value getGlobal(const Piece &piece);
   Value getShared(const Piece &piece);
+  Value getOffset(Value row, const Piece &piece);
+  std::pair<Value, Value> splitLowerRow(const Piece &piece);
   Value getBound(int64_t tileDim);
   /// Whether the piece lies inside; null if it always does.
   Value isInside(const Piece &piece);
@@ -60,6 +74,7 @@ private:
   Emitter &e;
   MemRefType global, tile;
   SmallVector<int64_t> dims;
+  Form form;
   SharedLayout layout;
   const AccessInfo &access;
   ThreadSet threads;
@@ -73,10 +88,11 @@ private:
 TileCopy::TileCopy(Emitter &emitter, const KernelLowering &kernel,
                    Operation *op, MemRefType global, MemRefType tile,
                    ArrayRef<int64_t> dims, Value globalBase, Value tileBase,
-                   ArrayRef<ValueRange> indices, ArrayRef<ValueRange> valid)
-    : e(emitter), global(global), tile(tile), dims(dims), layout(tile),
-      access(kernel.getAccess(op)), threads(kernel.getThreads(emitter, op)),
-      tileBase(tileBase) {
+                   ArrayRef<ValueRange> indices, ArrayRef<ValueRange> valid,
+                   Form form)
+    : e(emitter), global(global), tile(tile), dims(dims), form(form),
+      layout(tile), access(kernel.getAccess(op)),
+      threads(kernel.getThreads(emitter, op)), tileBase(tileBase) {
   validValues = flatten(valid);
   origin = getGlobalAddress(e, globalBase, global, flatten(indices));
   cols = tile.getShape().back();
@@ -174,7 +190,36 @@ void TileCopy::forEachPiece(bool inLoop,
       });
 }
 
+/// Bytes from the start of a tile that is one panel, in the order of memory.
+Value TileCopy::getOffset(Value row, const Piece &piece) {
+  int64_t bytes = layout.getElementBytes();
+  Value offset = row ? e.mulC(row, cols * bytes) : e.c32(0);
+  if (piece.col.value)
+    offset = e.add(offset, e.mulC(piece.col.value, bytes));
+  return offset;
+}
+
+/// The panel of a piece, which is a column of blocks, and its row in it.
+std::pair<Value, Value> TileCopy::splitLowerRow(const Piece &piece) {
+  int64_t size = getLowerSize(tile);
+  Value row = piece.row.value ? piece.row.value : e.c32(0);
+  row = e.addC(row, piece.rowConst);
+  return {e.shrC(row, llvm::Log2_64(size)), e.andC(row, size - 1)};
+}
+
 Value TileCopy::getGlobal(const Piece &piece) {
+  if (form == Form::Lower) {
+    // Blocks before the panel's, times 16 rows, and those of its own.
+    auto [panel, row] = splitLowerRow(piece);
+    int64_t panels = getLowerSize(tile) / kPanelColumns;
+    Value rest =
+        LLVM::SubOp::create(e.builder, e.loc, e.c32(2 * panels - 1), panel);
+    Value before = e.mulC(LLVM::MulOp::create(e.builder, e.loc, panel, rest),
+                          kPanelColumns / 2);
+    Value offset = getOffset(e.add(before, row), piece);
+    return e.advance(origin,
+                     LLVM::ZExtOp::create(e.builder, e.loc, e.i64(), offset));
+  }
   Value offset;
   int64_t rowBytes = rows > 1 ? stride(0) * globalBytes() : 0;
   if (piece.row.value)
@@ -189,6 +234,10 @@ Value TileCopy::getGlobal(const Piece &piece) {
 }
 
 Value TileCopy::getShared(const Piece &piece) {
+  if (form != Form::Plain) {
+    Value pointer = e.advance(tileBase, getOffset(piece.row.value, piece));
+    return e.advance(pointer, piece.rowConst * cols * layout.getElementBytes());
+  }
   return SharedAddress(e, layout, tileBase, piece.row, piece.col)
       .at(piece.rowConst, 0);
 }
@@ -196,10 +245,17 @@ Value TileCopy::getShared(const Piece &piece) {
 Value TileCopy::isInside(const Piece &piece) {
   Value inside;
   Value zero = e.c32(0);
+  if (form == Form::Lower) {
+    auto [panel, row] = splitLowerRow(piece);
+    Value first = e.mulC(panel, kPanelColumns);
+    inside = LLVM::ICmpOp::create(e.builder, e.loc, LLVM::ICmpPredicate::uge,
+                                  row, first);
+  }
   if (limits[0])
-    inside = e.lessThan(
-        e.addC(piece.row.value ? piece.row.value : zero, piece.rowConst),
-        limits[0]);
+    inside = e.both(inside,
+                    e.lessThan(e.addC(piece.row.value ? piece.row.value : zero,
+                                      piece.rowConst),
+                               limits[0]));
   if (limits[1])
     inside = e.both(inside, e.lessThan(piece.col.value ? piece.col.value : zero,
                                        limits[1]));
@@ -321,10 +377,38 @@ private:
     return TileCopy(e, kernel, op, cast<MemRefType>(op.getSource().getType()),
                     cast<MemRefType>(op.getTile().getType()), op.getDims(),
                     adaptor.getSource().front(), adaptor.getTile().front(),
-                    adaptor.getIndices(), adaptor.getValid());
+                    adaptor.getIndices(), adaptor.getValid(),
+                    op.getLower() ? TileCopy::Form::Lower
+                                  : TileCopy::Form::Plain);
+  }
+
+  /// Column after column of blocks to its place in a panel; what lies above
+  /// holds zeros, whatever has been copied before.
+  void copyInLower(Emitter &e, CopyInOp op, Adaptor adaptor) const {
+    auto tile = cast<MemRefType>(op.getTile().getType());
+    auto global = cast<MemRefType>(op.getSource().getType());
+    int64_t size = getLowerSize(tile), panels = size / kPanelColumns;
+    int64_t rowBytes = SharedLayout(tile).getPanelBytes();
+    ThreadSet threads = kernel.getThreads(e, op);
+    auto build = [&](SmallVectorImpl<BulkCopy> &copies) {
+      Value source = getGlobalAddress(e, adaptor.getSource().front(), global,
+                                      flatten(adaptor.getIndices()));
+      for (int64_t panel = 0; panel < panels; ++panel) {
+        int64_t first = kPanelColumns * getLowerBlock(panel, panel, panels);
+        int64_t row = panel * (size + kPanelColumns);
+        copies.emplace_back(
+            e, threads, e.advance(source, first * rowBytes),
+            e.advance(adaptor.getTile().front(), row * rowBytes),
+            (size - panel * kPanelColumns) * rowBytes);
+      }
+    };
+    BulkCopy::load(e, threads, getLowerShape(size)[0] * rowBytes,
+                   adaptor.getSlot().front(), build);
   }
 
   void copyInBulk(Emitter &e, CopyInOp op, Adaptor adaptor) const {
+    if (op.getLower())
+      return copyInLower(e, op, adaptor);
     BulkCopy copy = getBulkCopy(e, op, adaptor);
     if (op.getSlot())
       copy.load(adaptor.getSlot().front());
@@ -369,7 +453,8 @@ struct CopyOutPattern : TilePattern<CopyOutOp> {
       TileCopy copy(
           e, kernel, op, cast<MemRefType>(op.getDestination().getType()), tile,
           op.getDims(), adaptor.getDestination().front(),
-          adaptor.getTile().front(), adaptor.getIndices(), adaptor.getValid());
+          adaptor.getTile().front(), adaptor.getIndices(), adaptor.getValid(),
+          op.getRaw() ? TileCopy::Form::Raw : TileCopy::Form::Plain);
       copy.emitOut(/*inLoop=*/static_cast<bool>(op.getMap()));
     };
     if (op.getMap()) {

@@ -129,8 +129,17 @@ void KernelLowering::recordRoles(RolesOp roles) {
   for (auto role : roles.getBody().front().getOps<RoleOp>()) {
     // Barrier 0 is that of the whole block.
     int64_t teams = role.getTeams();
+    // Warps that copy; those of few registers with fragments see theirs in
+    // hideThreadIds.
+    bool isTight = role.isScarce() && role.getTeams() == 1 &&
+                   !role.walk([&](Operation *op) {
+                          return llvm::any_of(op->getResultTypes(), isFragment)
+                                     ? WalkResult::interrupt()
+                                     : WalkResult::advance();
+                        })
+                        .wasInterrupted();
     RoleWarps warps{roles.getFirstWarp(role), role.getWarpsOfTeam(), teams,
-                    barrier + 1};
+                    barrier + 1, isTight};
     barrier += teams;
     role.walk([&](Operation *op) {
       roleWarps[op] = warps;
@@ -225,9 +234,11 @@ ThreadSet KernelLowering::getThreads(Emitter &e, Operation *op) const {
     return {e.laneId(), 32};
   // LLVM would hoist what follows from the thread's number out of loops: a
   // register each, which blocks that share an SM do not have.
-  bool isTight = kernel.getBlocks() > 1 && op->getParentOfType<scf::ForOp>();
-  Value thread = isTight ? e.opaqueThreadId() : e.threadId();
   auto role = roleWarps.find(op);
+  bool isTight = (kernel.getBlocks() > 1 ||
+                  (role != roleWarps.end() && role->second.isTight)) &&
+                 op->getParentOfType<scf::ForOp>();
+  Value thread = isTight ? e.opaqueThreadId() : e.threadId();
   if (role == roleWarps.end())
     return {thread, getBlockThreads()};
   const RoleWarps &warps = role->second;
@@ -300,7 +311,7 @@ static bool writesOperand(Operation &op, const DenseSet<Value> &operands) {
 
 bool KernelLowering::isBulkCopy(CopyInOp copy) const {
   return copy.getSlot() && target.hasTensorMaps() &&
-         (copy.getMap() || isBulkRow(copy));
+         (copy.getMap() || copy.getLower() || isBulkRow(copy));
 }
 
 // A ring whose tiles products read needs a fence, unless only the copy engine
@@ -314,6 +325,8 @@ void KernelLowering::findRingFences(const DenseSet<Value> &operands) {
     auto acquire = copy.getSlot().getDefiningOp<RingAcquireOp>();
     (isBulkCopy(copy) ? bulk : copied)
         .insert(acquire.getRing().getDefiningOp());
+    if (copy.getLower())
+      lowerBuffers.insert(getAllocation(copy.getTile()));
   });
   func.walk([&](RingOp ring) {
     if (llvm::none_of(ring.getBuffers(),
@@ -347,6 +360,10 @@ void KernelLowering::findProxyFences() {
   });
 }
 
+bool KernelLowering::ownsByItem(EachWarpOp op) const {
+  return getNumTeams(op) == 1 && getMaxItems(op) < getNumWarps(op);
+}
+
 LogicalResult KernelLowering::analyze() {
   if (func.isDeclaration())
     return func.emitOpError("a kernel needs a body");
@@ -366,6 +383,12 @@ LogicalResult KernelLowering::analyze() {
   });
   findProxyFences();
   func.walk([&](RolesOp roles) { recordRoles(roles); });
+  func.walk([&](EachWarpOp op) {
+    if (ownsByItem(op))
+      op.walk([&](memref::AllocOp alloc) {
+        owners[alloc] = op.getBody().getArgument(0);
+      });
+  });
   if (walk.wasInterrupted() || failed(placeSharedMemory()))
     return failure();
   findSharedLefts();

@@ -109,6 +109,11 @@ public:
   /// Whether copies of threads fill the tiles of a ring: then each thread of a
   /// producer arrives for itself, else one for its warp.
   bool hasCopies(gdn_tile::RingOp ring) const { return copied.contains(ring); }
+  /// Whether copies into a buffer of a ring leave zeros above a diagonal: the
+  /// copy engine does not write them, so they are there from the start.
+  bool hasLowerCopies(Value buffer) const {
+    return lowerBuffers.contains(buffer);
+  }
   /// The load of a product's left operand, if the product reads it from shared
   /// memory itself; else null.
   gdn_tile::LoadOp getSharedLeft(gdn_tile::MmaOp op) const {
@@ -124,6 +129,12 @@ public:
   int64_t getSharedOffset(Operation *op) const;
   /// An upper bound of the number of items of a gdn_tile.each_warp.
   int64_t getMaxItems(Operation *op) const { return maxItems.lookup(op); }
+  /// Whether an item has tiles of its own, because they are fewer than the
+  /// warps; else each warp has.
+  bool ownsByItem(gdn_tile::EachWarpOp op) const;
+  /// The item whose tile an allocation is, in the unconverted program; null
+  /// where it is a warp's.
+  Value getOwner(Operation *alloc) const { return owners.lookup(alloc); }
   /// Bytes from the tile of a warp, or of a team, to that of the next.
   int64_t getTileStride(Operation *alloc) const {
     return tileStrides.lookup(alloc);
@@ -159,6 +170,8 @@ private:
   /// its first team.
   struct RoleWarps {
     int64_t first, count, teams, barrier;
+    /// Without registers for what follows from the thread's number.
+    bool isTight;
   };
 
   LogicalResult checkName();
@@ -178,9 +191,11 @@ private:
   DenseMap<Operation *, int64_t> sharedOffsets, tileStrides;
   DenseSet<Operation *> warpOps;
   DenseMap<Operation *, int64_t> maxItems;
+  DenseMap<Operation *, Value> owners;
   int64_t sharedBytes = 0;
   bool warpgroupProducts = false;
   DenseSet<Operation *> fenced, copied;
+  DenseSet<Value> lowerBuffers;
   int64_t blockWarps, endWarp;
   DenseMap<Operation *, RoleWarps> roleWarps;
   DenseMap<Operation *, gdn_tile::LoadOp> sharedLefts;

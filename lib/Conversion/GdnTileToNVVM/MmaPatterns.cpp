@@ -24,6 +24,7 @@ struct TileOperand {
   Value base;
   bool transposed;
   int64_t k, n;
+  bool hasPanels;
 };
 
 /// 16-bit: the pairs of accumulator columns are the A operand as they stand;
@@ -46,7 +47,9 @@ void emitHalfMma(Emitter &e, NVVM::MMATypes type, ValueRange a,
     for (Value pair : a.slice(k / 4, 4))
       left.push_back(e.bitcast(pair, operandType));
     for (int64_t n = 0; n < b.n; n += 16) {
-      Value pointer = b.transposed ? address.at(n, k) : address.at(k, n);
+      Value pointer = b.hasPanels ? address.at(k / kPanelColumns * b.n + n, 0)
+                      : b.transposed ? address.at(n, k)
+                                     : address.at(k, n);
       SmallVector<Value> right;
       for (Value word : loadMatrices(e, pointer, !b.transposed))
         right.push_back(e.bitcast(word, operandType));
@@ -95,9 +98,12 @@ struct MmaPattern : TilePattern<MmaOp> {
     auto tile = cast<MemRefType>(op.getB().getType());
     Type element = fragment.getElementType();
     bool transposed = op.getTransposeB();
-    TileOperand b{SharedLayout(tile), adaptor.getB().front(), transposed,
-                  tile.getDimSize(transposed ? 1 : 0),
-                  tile.getDimSize(transposed ? 0 : 1)};
+    TileOperand b{SharedLayout(tile),
+                  adaptor.getB().front(),
+                  transposed,
+                  fragment.getDimSize(1),
+                  op.getFragmentType().getDimSize(1),
+                  op.hasPanels()};
     SmallVector<Value> acc;
     if (op.getAcc())
       acc = SmallVector<Value>(adaptor.getAcc());

@@ -173,9 +173,31 @@ struct RingPattern : TilePattern<RingOp> {
               e.advance(ring, 2 * kBarrierBytes * stages + 4 * warp));
       NVVM::FenceMbarrierInitOp::create(rewriter, e.loc);
     });
+    for (Value buffer : op.getBuffers())
+      if (kernel.hasLowerCopies(buffer))
+        clear(e, rewriter.getRemappedValue(buffer),
+              SharedLayout(cast<MemRefType>(buffer.getType())).getBytes());
     e.barrier();
     rewriter.replaceOp(op, ring);
     return success();
+  }
+
+private:
+  /// Zeros, by all threads of the block.
+  void clear(Emitter &e, Value base, int64_t bytes) const {
+    constexpr int64_t width = 16;
+    SmallVector<Value> zeros(width / 4, e.c32(0));
+    Value thread =
+        LLVM::ZExtOp::create(e.builder, e.loc, e.i64(), e.threadId());
+    scf::ForOp::create(
+        e.builder, e.loc, thread, e.c64(bytes / width),
+        e.c64(kernel.getBlockThreads()), ValueRange(),
+        [&](OpBuilder &, Location loc, Value i, ValueRange) {
+          Value offset = LLVM::TruncOp::create(e.builder, loc, e.i32(), i);
+          e.storeWords(e.advance(base, e.mulC(offset, width)), zeros, Value());
+          scf::YieldOp::create(e.builder, loc);
+        });
+    e.proxyFence();
   }
 };
 

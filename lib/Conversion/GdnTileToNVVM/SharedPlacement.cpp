@@ -128,6 +128,8 @@ LogicalResult KernelLowering::placeSharedMemory() {
     int64_t alignment = 0, owners = getNumWarps(op) * getNumTeams(op);
     if (auto role = dyn_cast<RoleOp>(op))
       owners = role.getTeams();
+    else if (ownsByItem(cast<EachWarpOp>(op)))
+      owners = getMaxItems(op);
     for (const Request &request : own)
       alignment = std::max(alignment, request.alignment);
     int64_t stride = llvm::alignTo(place(own), alignment);

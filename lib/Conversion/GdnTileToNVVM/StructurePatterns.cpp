@@ -157,8 +157,13 @@ struct AllocPattern : TilePattern<memref::AllocOp> {
     Emitter e(rewriter, op.getLoc());
     Value base = kernel.getSharedBase(e, kernel.getSharedOffset(op));
     if (int64_t stride = kernel.getTileStride(op)) {
-      Value owner = kernel.isInWarp(op) ? kernel.getWarpInRole(e, op)
-                                        : kernel.getTeam(e, op);
+      Value owner;
+      if (Value item = kernel.getOwner(op))
+        owner = LLVM::TruncOp::create(rewriter, e.loc, e.i32(),
+                                      rewriter.getRemappedValue(item));
+      else
+        owner = kernel.isInWarp(op) ? kernel.getWarpInRole(e, op)
+                                    : kernel.getTeam(e, op);
       base = e.advance(base, e.mulC(owner, stride));
     }
     rewriter.replaceOp(op, base);

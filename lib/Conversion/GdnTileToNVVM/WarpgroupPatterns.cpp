@@ -27,22 +27,25 @@ using namespace mlir::gdn_tile;
 namespace {
 
 // Shared memory descriptors count in 16 bytes (PTX ISA, "Matrix Descriptor
-// Format"); 8 rows of 128 bytes repeat the swizzle.
+// Format"); 8 rows, of 128 or 32 bytes, repeat the swizzle.
 constexpr int64_t kUnit = 16;
-constexpr int64_t kRowGroup = 8 * 128;
-constexpr int64_t kSwizzle128 = int64_t(1) << 62;
+constexpr int64_t kRowsOfGroup = 8;
+constexpr int64_t kSwizzle128 = int64_t(1) << 62, kSwizzle32 = int64_t(3) << 62;
 
 /// An operand in shared memory: its descriptor, and the distance of a k step of
 /// 16 from the first, in descriptor units. Transposed: the rows are those of n,
-/// or of a left operand.
+/// or of a left operand; `panelRows` of them in each panel of 16 columns, if it
+/// is in such panels.
 struct SharedOperand {
-  SharedOperand(Emitter &e, MemRefType tile, bool isTransposed, Value base)
-      : layout(tile), transposed(isTransposed) {
+  SharedOperand(Emitter &e, MemRefType tile, bool isTransposed, Value base,
+                int64_t panelRows = 0)
+      : layout(tile), transposed(isTransposed), panelRows(panelRows) {
     // K-major panels follow one another along k, MN-major ones along n: the
     // leading dimension offset of the latter.
     int64_t leading = transposed ? 0 : layout.getPanelStride();
-    int64_t constant =
-        kSwizzle128 | (kRowGroup / kUnit) << 32 | (leading / kUnit) << 16;
+    int64_t group = kRowsOfGroup * layout.getPanelBytes();
+    int64_t constant = (panelRows ? kSwizzle32 : kSwizzle128) |
+                       (group / kUnit) << 32 | (leading / kUnit) << 16;
     Value address = LLVM::PtrToIntOp::create(e.builder, e.loc, e.i32(), base);
     Value start = e.shrC(e.andC(address, 0x3FFFF), 4);
     start = LLVM::ZExtOp::create(e.builder, e.loc, e.i64(), start);
@@ -50,6 +53,8 @@ struct SharedOperand {
   }
 
   int64_t stepOffset(int64_t k) const {
+    if (panelRows)
+      return k / kPanelColumns * panelRows * layout.getPanelBytes() / kUnit;
     if (!transposed)
       return k * 128 / kUnit;
     return (k / 64 * layout.getPanelStride() + k % 64 * 2) / kUnit;
@@ -57,6 +62,7 @@ struct SharedOperand {
 
   SharedLayout layout;
   bool transposed;
+  int64_t panelRows;
   Value descriptor;
 };
 
@@ -130,7 +136,8 @@ struct WarpgroupMmaPattern : TilePattern<MmaOp> {
     Emitter e(rewriter, op.getLoc());
     int64_t n = op.getFragmentType().getDimSize(1), count = n / 2;
     SharedOperand right(e, cast<MemRefType>(op.getB().getType()),
-                        op.getTransposeB(), adaptor.getB().front());
+                        op.getTransposeB(), adaptor.getB().front(),
+                        op.hasPanels() ? n : 0);
     std::optional<SharedOperand> left;
     if (LoadOp load = kernel.getSharedLeft(op))
       left.emplace(e, cast<MemRefType>(load.getMemref().getType()),
@@ -198,7 +205,8 @@ struct RareMmaPattern : TilePattern<RareMmaOp> {
     RingOp ring = op.getRing();
     Value base = ring ? rewriter.getRemappedValue(op.getBuffer())
                       : adaptor.getB().front();
-    SharedOperand right(e, tile, /*isTransposed=*/true, base);
+    SharedOperand right(e, tile, /*isTransposed=*/true, base,
+                        getPanelRows(tile.getShape(), a));
     auto [constraints, ties] = getAccumulatorConstraints(count);
     SmallVector<Value> operands(adaptor.getAcc());
     constraints += ties;

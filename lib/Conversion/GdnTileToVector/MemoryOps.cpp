@@ -20,8 +20,43 @@ static View wholeOf(Lowering &lowering, Value memref) {
           llvm::to_vector(llvm::seq<int64_t>(0, rank))};
 }
 
+// Zeros, then column after column of blocks to its place in a panel.
+static void copyLower(Lowering &lowering, gdn_tile::CopyInOp op) {
+  constexpr int64_t columns = gdn_tile::kPanelColumns;
+  Value tile = lowering.get(op.getTile());
+  auto type = cast<MemRefType>(op.getTile().getType());
+  ImplicitLocOpBuilder &b = lowering.b;
+  auto rowType = VectorType::get(columns, type.getElementType());
+  Value zeros = arith::ConstantOp::create(b, b.getZeroAttr(rowType));
+  lowering.loop(type.getDimSize(0), 1, [&](Value row) {
+    vector::StoreOp::create(b, zeros, tile, ValueRange{row, lowering.index(0)});
+  });
+  SmallVector<Value> indices = lowering.get(op.getIndices());
+  Value firstRow = indices[indices.size() - 2];
+  int64_t size = columns;
+  while (size * size < type.getNumElements())
+    size += columns;
+  int64_t panels = size / columns;
+  for (int64_t panel = 0; panel < panels; ++panel) {
+    int64_t first = columns * gdn_tile::getLowerBlock(panel, panel, panels);
+    indices[indices.size() - 2] =
+        arith::AddIOp::create(b, firstRow, lowering.index(first));
+    View from{lowering.get(op.getSource()), indices,
+              llvm::to_vector(op.getDims())};
+    View to{tile,
+            {lowering.index(panel * (size + columns)), lowering.index(0)},
+            {0, 1}};
+    lowering.copy(from, to, {size - panel * columns, columns},
+                  lowering.get(op.getValid()), /*zeroFill=*/false);
+  }
+}
+
 LogicalResult mlir::gdn::tile_to_vector::lowerCopyIn(Lowering &lowering,
                                                      gdn_tile::CopyInOp op) {
+  if (op.getLower()) {
+    copyLower(lowering, op);
+    return success();
+  }
   View from{lowering.get(op.getSource()), lowering.get(op.getIndices()),
             llvm::to_vector(op.getDims())};
   View to = wholeOf(lowering, lowering.get(op.getTile()));

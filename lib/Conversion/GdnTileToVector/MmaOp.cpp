@@ -22,6 +22,15 @@ static Value getRightOperand(Lowering &lowering, gdn_tile::MmaOp op, int64_t k,
   if (element.isF32() && !op.getTransposeB())
     return tile;
   Value matrix = lowering.scratch({k, n}, lowering.b.getF32Type());
+  if (op.hasPanels()) {
+    constexpr int64_t columns = gdn_tile::kPanelColumns;
+    Value zero = lowering.index(0);
+    for (int64_t panel = 0; panel < k / columns; ++panel)
+      lowering.copy({tile, {lowering.index(panel * n), zero}, {1, 0}},
+                    {matrix, {lowering.index(panel * columns), zero}, {0, 1}},
+                    {columns, n}, /*valid=*/{}, /*zeroFill=*/false);
+    return matrix;
+  }
   SmallVector<Value> origin(2, lowering.index(0));
   View from{tile, origin, {0, 1}};
   if (op.getTransposeB())

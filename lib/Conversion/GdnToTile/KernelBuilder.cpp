@@ -135,9 +135,9 @@ Value KernelBuilder::stage(Value tiles, Value number) {
 
 void KernelBuilder::free(Value tile) { gdn_tile::FreeOp::create(*this, tile); }
 
-void KernelBuilder::copyIn(const Access &from, Value tile) {
+void KernelBuilder::copyIn(const Access &from, Value tile, bool isLower) {
   gdn_tile::CopyInOp::create(*this, Type(), from.memref, from.indices,
-                             from.dims, from.valid, tile);
+                             from.dims, from.valid, tile, isLower);
 }
 
 void KernelBuilder::prefetch(const Access &from, Shape2 shape) {
@@ -146,9 +146,9 @@ void KernelBuilder::prefetch(const Access &from, Shape2 shape) {
                                from.valid);
 }
 
-void KernelBuilder::copyOut(Value tile, const Access &to) {
+void KernelBuilder::copyOut(Value tile, const Access &to, bool isRaw) {
   gdn_tile::CopyOutOp::create(*this, tile, to.memref, to.indices, to.dims,
-                              to.valid);
+                              to.valid, isRaw);
 }
 
 Value KernelBuilder::load(const Access &from, Shape2 shape, bool streaming) {
@@ -169,8 +169,12 @@ void KernelBuilder::store(Value fragment, const Access &to, bool streaming) {
 
 Value KernelBuilder::mma(Value a, Value b, Value acc, bool transposeB) {
   auto tile = cast<MemRefType>(b.getType());
-  int64_t rows = cast<VectorType>(a.getType()).getDimSize(0);
+  auto left = cast<VectorType>(a.getType());
+  int64_t rows = left.getDimSize(0);
   int64_t cols = tile.getDimSize(transposeB ? 0 : 1);
+  if (int64_t panelRows = gdn_tile::getPanelRows(tile.getShape(), left);
+      panelRows && transposeB)
+    cols = panelRows;
   return gdn_tile::MmaOp::create(*this,
                                  VectorType::get({rows, cols}, getF32Type()), a,
                                  b, acc, transposeB, /*passes=*/3);

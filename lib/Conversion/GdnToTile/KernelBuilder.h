@@ -82,10 +82,12 @@ public:
   /// One tile of several, and the end of a tile's life.
   Value stage(Value tiles, Value number);
   void free(Value tile);
-  void copyIn(const Access &from, Value tile);
+  /// `isLower`: the blocks of a lower triangular matrix into its panels.
+  void copyIn(const Access &from, Value tile, bool isLower = false);
   /// A hint that the tile will be read soon.
   void prefetch(const Access &from, Shape2 shape);
-  void copyOut(Value tile, const Access &to);
+  /// `isRaw`: as the elements lie in shared memory.
+  void copyOut(Value tile, const Access &to, bool isRaw = false);
 
   /// \name Fragments
   Value load(const Access &from, Shape2 shape, bool streaming = false);

@@ -83,6 +83,9 @@ FailureOr<RecurrencePlan> mlir::gdn::planRecurrence(RecurrenceOp op) {
   plan.type = op.getQType().getElementType();
   plan.outType = cast<ShapedType>(op.getOut().getType()).getElementType();
   plan.isHigh = schedule.isHigh() && !plan.type.isF32();
+  bool hasChannels = plan.gateKind == GateKind::Channel;
+  plan.isPackedInverse = !plan.type.isF32() && (hasChannels || !plan.hasErase);
+  plan.isPackedScores = plan.isPackedInverse && !hasChannels;
   plan.parts = plan.isHigh ? 2 : 1;
   plan.inverseParts = plan.type.isF32() ? 1 : 2;
   // erase leaves beta nothing to do.
@@ -243,13 +246,19 @@ void mlir::gdn::allocateWorkspaces(RecurrencePlan &plan) {
     return allocate({plan.parts, rows, cols}, plan.type);
   };
   int64_t c = plan.chunk;
+  auto getShape = [&](bool isPacked) {
+    return isPacked ? gdn_tile::getLowerShape(c) : SmallVector<int64_t>{c, c};
+  };
+  SmallVector<int64_t> scores = getShape(plan.isPackedScores);
+  SmallVector<int64_t> inverse = getShape(plan.isPackedInverse);
   if (!isConstantIntValue(plan.needsScores, 0)) {
     count = b.createOrFold<arith::MulIOp>(plan.slots, plan.needsScores);
-    plan.scores = allocateParts(c, c);
+    plan.scores = allocateParts(scores[0], scores[1]);
     count = plan.slots;
   }
   if (plan.isDelta)
-    plan.inverse = allocate({plan.inverseParts, c, c}, plan.type);
+    plan.inverse =
+        allocate({plan.inverseParts, inverse[0], inverse[1]}, plan.type);
   if (int64_t size = plan.getGatesSize())
     plan.gates = allocate({size}, b.getF32Type());
   if (plan.gateKind == GateKind::Channel) {

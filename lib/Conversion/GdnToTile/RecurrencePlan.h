@@ -63,6 +63,9 @@ struct RecurrencePlan {
   bool isFused;
   /// Blocks of `kAheadRows` rows of the state make P themselves.
   bool scoresAhead;
+  /// Of T, and of P, the workspace holds the blocks of 16 tokens on and below
+  /// the diagonal, else whole matrices.
+  bool isPackedInverse, isPackedScores;
   /// Operands of products of 16-bit inputs are pairs of 16-bit parts.
   bool isHigh;
   int64_t keyHeads, valueHeads, group;
@@ -101,10 +104,10 @@ struct RecurrencePlan {
   Value q, k, v, gate, beta, erase, write, offsets, entries, out, state,
       checkpoints;
   Value length, sequences;
-  /// [slots, Hv, parts, C, C]: T, or N, whose second part is there only if the
-  /// chunk has a split row; [slots, Hv, C, C]: P, with `parts` as T where there
-  /// are two; [slots, Hv, rows * C + flags]: factors of the tokens, as
-  /// `GateRow` says.
+  /// [slots, Hv, parts, C, C], or the blocks of C x C: T, or N, whose second
+  /// part is there only if the chunk has a split row; [slots, Hv, C, C], or its
+  /// blocks: P, with `parts` as T where there are two; [slots, Hv, rows * C +
+  /// flags]: factors of the tokens, as `GateRow` says.
   Value inverse, scores, gates;
   /// With a gate per channel: q and k times their decay since the chunk's start
   /// and k times the decay to its end [slots, Hv, C, K], with `parts` as P; the

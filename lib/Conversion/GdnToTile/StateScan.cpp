@@ -86,25 +86,31 @@ void StateScan::addArguments() {
 }
 
 void StateScan::allocateTiles() {
-  auto tiles = [&](int64_t parts, int64_t cols) {
+  auto tiles = [&](int64_t parts, ArrayRef<int64_t> shape) {
     SmallVector<Value> result;
     for (int64_t part = 0; part < parts; ++part)
-      result.push_back(k.tile({c, cols}, plan.type));
+      result.push_back(k.tile(shape, plan.type));
     return result;
   };
+  // Of a workspace of blocks, panels; what is made here is in neither.
+  auto shapeOf = [&](bool isPacked, Value workspace) {
+    return isPacked && workspace ? gdn_tile::getPanelShape(c)
+                                 : SmallVector<int64_t>{c, c};
+  };
   if (hasOutput)
-    qTiles = tiles(decayedQ ? plan.parts : 1, kp);
-  restTiles = tiles(restK ? plan.parts : 1, kp);
+    qTiles = tiles(decayedQ ? plan.parts : 1, {c, kp});
+  restTiles = tiles(restK ? plan.parts : 1, {c, kp});
   // Without decayed copies one tile of k serves both products.
-  kTiles = decayedK ? tiles(plan.parts, kp) : restTiles;
+  kTiles = decayedK ? tiles(plan.parts, {c, kp}) : restTiles;
   vTile = k.tile({c, vb}, plan.type);
   if (write)
     writeTile =
         k.tile({c, vb}, cast<MemRefType>(write.getType()).getElementType());
   if (hasOutput)
-    scoreTiles = tiles(plan.parts, c);
+    scoreTiles = tiles(plan.parts, shapeOf(plan.isPackedScores, scores));
   if (plan.isDelta)
-    inverseTiles = tiles(plan.inverseParts, c);
+    inverseTiles =
+        tiles(plan.inverseParts, shapeOf(plan.isPackedInverse, inverse));
   if (plan.isUnit)
     lowTile = inverseTiles.pop_back_val();
   if (int64_t size = plan.getGatesSize())
@@ -133,13 +139,13 @@ void StateScan::copyTiles() {
     return {memref, {row, head, firstCopied}, {0, 2}, {rows, left}};
   };
   auto copyParts = [&](Value memref, ArrayRef<Value> tiles,
-                       ArrayRef<Value> valid) {
+                       ArrayRef<Value> valid, bool isRaw = false) {
     for (auto [part, tile] : llvm::enumerate(tiles)) {
       SmallVector<Value> indices = partOf(k, slot, head, part, tiles.size());
       int64_t rank = indices.size();
       indices.append({zero, zero});
       k.copyIn({memref, indices, {rank, rank + 1}, SmallVector<Value>(valid)},
-               tile);
+               tile, isRaw);
     }
   };
   auto copyKeys = [&](Value copies, Value input, ArrayRef<Value> tiles) {
@@ -164,9 +170,9 @@ void StateScan::copyTiles() {
   if (inverse)
     for (auto [part, tile] : llvm::enumerate(inverseTiles))
       k.copyIn({inverse, {slot, head, k.index(part), zero, zero}, {3, 4}, {}},
-               tile);
+               tile, plan.isPackedInverse);
   if (scores)
-    copyParts(scores, scoreTiles, {});
+    copyParts(scores, scoreTiles, {}, plan.isPackedScores);
   if (gates)
     k.copyIn({gates, {slot, head, zero}, {2}, {}}, gateTile);
 }
@@ -230,7 +236,7 @@ Value StateScan::addLowPart(Value updates) {
       [&] {
         if (inverse)
           k.copyIn({inverse, {slot, head, one, zero, zero}, {3, 4}, {}},
-                   lowTile);
+                   lowTile, plan.isPackedInverse);
         return k.mma(roundedError, lowTile, updates, /*transposeB=*/true);
       },
       updates);

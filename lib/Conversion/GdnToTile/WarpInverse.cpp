@@ -56,34 +56,36 @@ void WarpInverse::substitute(int64_t i) {
 //===----------------------------------------------------------------------===//
 
 WarpRow::WarpRow(KernelBuilder &k, int64_t chunk, Type type, int64_t parts)
-    : k(k), chunk(chunk), type(type) {
+    : k(k), blocks(chunk / WarpInverse::kBlock), type(type) {
+  constexpr int64_t size = WarpInverse::kBlock;
   for (int64_t part = 0; part < parts; ++part)
-    tiles.push_back(k.tile({WarpInverse::kBlock, chunk}, type));
+    tiles.push_back(k.tile({blocks, size, size}, type));
 }
 
-void WarpRow::clear(int64_t column) {
-  int64_t first = column * WarpInverse::kBlock;
-  if (first == chunk)
-    return;
+void WarpRow::clear() {
+  Value zero = k.zero({WarpInverse::kBlock, WarpInverse::kBlock}, type);
   for (Value tile : tiles)
-    k.store(k.zero({WarpInverse::kBlock, chunk - first}, type),
-            {tile, {k.index(0), k.index(first)}, {0, 1}, {}});
+    for (int64_t column = 0; column < blocks; ++column)
+      k.store(zero, whole(k, k.stage(tile, k.index(column))));
 }
 
 void WarpRow::store(Value block, int64_t column) {
-  Value first = k.index(column * WarpInverse::kBlock);
   for (auto [tile, part] :
        llvm::zip_equal(tiles, k.split(block, type, tiles.size())))
-    k.store(part, {tile, {k.index(0), first}, {1, 0}, {}});
+    k.store(part, transposed(k, k.stage(tile, k.index(column))));
 }
 
 void WarpRow::copyOut(int64_t row, Value workspace,
                       function_ref<SmallVector<Value>(int64_t part)> position) {
   for (auto [part, tile] : llvm::enumerate(tiles)) {
-    SmallVector<Value> indices = position(part);
-    int64_t rank = indices.size();
-    indices.append({k.index(row * WarpInverse::kBlock), k.index(0)});
-    k.copyOut(tile, {workspace, indices, {rank, rank + 1}, {}});
+    for (int64_t column = 0; column <= row; ++column) {
+      SmallVector<Value> indices = position(part);
+      int64_t rank = indices.size();
+      int64_t number = gdn_tile::getLowerBlock(row, column, blocks);
+      indices.append({k.index(number * WarpInverse::kBlock), k.index(0)});
+      k.copyOut(k.stage(tile, k.index(column)),
+                {workspace, indices, {rank, rank + 1}, {}}, /*isRaw=*/true);
+    }
   }
 }
 
@@ -105,7 +107,6 @@ InverseWriter::InverseWriter(KernelBuilder &k, const RecurrencePlan &plan,
       workspace(workspace), gates(gates), slot(slot), head(head),
       high(k, plan.chunk, plan.type, plan.isUnit ? 1 : plan.inverseParts),
       low(k, plan.chunk, plan.type, /*parts=*/1) {
-  high.clear(1);
   if (!plan.isUnit)
     return;
   // With gates per head the rows in front are written with their sums.
@@ -167,7 +168,6 @@ void InverseWriter::end() {
   auto branch = scf::IfOp::create(k, isSplit[row]);
   OpBuilder::InsertionGuard guard(k);
   k.setInsertionPointToStart(branch.thenBlock());
-  low.clear(row + 1);
   copyLow(row);
   Value ones =
       k.select(k.anyOfColumns(isLarge), k.constant(1.0), k.constant(0.0));
@@ -183,7 +183,7 @@ void InverseWriter::finish() {
     {
       OpBuilder::InsertionGuard guard(k);
       k.setInsertionPointToStart(branch.thenBlock());
-      low.clear(0);
+      low.clear();
       for (int64_t i = 0; i < blocks; ++i) {
         auto isWhole = scf::IfOp::create(k, TypeRange(), isSplit[i],
                                          /*withElseRegion=*/true);

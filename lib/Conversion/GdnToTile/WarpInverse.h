@@ -50,19 +50,19 @@ private:
   Value z[4][4], diagonal[4];
 };
 
-/// A row of blocks on its way to a workspace: tiles of the warp for the parts
-/// in which the elements are staged. What no row reaches before the last one
-/// holds zeros.
+/// A row of blocks on its way to a workspace of matrices as their lower blocks:
+/// tiles of the warp for the parts in which the elements are staged.
 class WarpRow {
 public:
   WarpRow(KernelBuilder &k, int64_t chunk, Type type, int64_t parts);
 
-  /// Zeros in the columns of blocks from `column` on.
-  void clear(int64_t column);
+  /// Zeros in all blocks.
+  void clear();
   /// Stores a transposed block of f32 in its column of blocks: rounded, and
   /// what the rounding has left in the next parts.
   void store(Value block, int64_t column);
-  /// To `position` of each part, behind it the rows from block `row` on.
+  /// The blocks up to the diagonal to `position` of each part, as row `row` of
+  /// blocks.
   void copyOut(int64_t row, Value workspace,
                function_ref<SmallVector<Value>(int64_t part)> position);
   /// Ends the life of the tiles.
@@ -70,7 +70,7 @@ public:
 
 private:
   KernelBuilder &k;
-  int64_t chunk;
+  int64_t blocks;
   Type type;
   SmallVector<Value> tiles;
 };

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // For gates per head or none and 16-bit inputs. One block per slot, key head
-// and as many of its value heads as the block has warps. The products are
-// common to them:
+// and as many of its value heads as the block has warps, or two key heads of
+// one value head each. The products are common to the heads of a key head:
 //
 //   M_ij = k_i.k_j for i > j;  M_ji = scale q_i.k_j for i >= j
 //
@@ -57,22 +57,33 @@ private:
   Value blockOf(Value tile, int64_t row, int64_t col);
   Value rowsOf(Value vector, int64_t block);
   Value headAt(Value item);
+  /// A tile for each key head; one has no dimension of its own.
+  Value tileOfKeys(int64_t rows, int64_t columns, Type type) {
+    if (keys == 1)
+      return k.tile({rows, columns}, type);
+    return k.tile({keys, rows, columns}, type);
+  }
+  Value tileAt(Value tiles, Value number) {
+    return keys == 1 ? tiles : k.stage(tiles, number);
+  }
 
   RecurrencePlan &plan;
   bool withScores;
   int64_t c, kp, blocks;
-  /// Value heads of a block, blocks of a key head, and warps of a value head.
-  int64_t heads, parts, tasks;
+  /// Key heads and value heads of a block, blocks of a key head, and warps of a
+  /// value head.
+  int64_t keys, heads, parts, tasks;
   KernelBuilder k;
   SequenceMap sequences;
   // Arguments.
   Value q, key, gate, beta, inverse, scores, gates, slots;
   // Tiles of the block.
-  Value qTile, kTile, gateTiles, betaTiles, products;
+  Value qTiles, kTiles, gateTiles, betaTiles, allProducts;
   // The chunk and its heads.
   Value slot, row, rows, keyHead, firstHead;
-  // The warp's head: its beta and gates' sums, and what becomes of it.
-  Value head, headBeta, sums;
+  // The warp's head: its products, beta and gates' sums, and what becomes of
+  // it.
+  Value head, products, headBeta, sums;
   std::optional<WarpInverse> result;
   std::optional<InverseWriter> inverseRows;
   std::optional<WarpRow> scoreRow;
@@ -90,7 +101,12 @@ WarpPrepareKernel::WarpPrepareKernel(RecurrencePlan &plan, bool withScores)
                                   4, plan.keyPad > 128 ? 0 : 16 / blocks)),
       sequences(k, plan.getSequences()) {
   heads = llvm::divideCeil(plan.group, parts);
-  // Warps without a head of their own make P.
+  // Warps without a head of their own make P, or T of another key head: the
+  // products of two key heads with q would not fit the registers.
+  keys = !withScores && plan.group == 1 && plan.keyHeads % 2 == 0 && blocks >= 4
+             ? 2
+             : 1;
+  heads *= keys;
   tasks = plan.isDelta && withScores && 2 * heads <= blocks ? 2 : 1;
 }
 
@@ -112,19 +128,20 @@ void WarpPrepareKernel::addArguments() {
 // head may go on behind its heads, and the last of all heads is the end.
 Value WarpPrepareKernel::headAt(Value item) {
   Value found = k.add(firstHead, item);
-  if (plan.group % heads == 0)
+  if (keys > 1 || plan.group % heads == 0)
     return found;
   return k.min(found, k.index(plan.valueHeads - 1));
 }
 
 void WarpPrepareKernel::copyTiles() {
   Type f32 = k.getF32Type();
-  kTile = k.tile({c, kp}, plan.type);
+  kTiles = tileOfKeys(c, kp, plan.type);
   if (q)
-    qTile = k.tile({c, kp}, plan.type);
-  for (auto [memref, tile] : {std::pair(key, kTile), std::pair(q, qTile)})
-    if (memref)
-      k.copyIn(tokensOf(memref, row, rows, keyHead), tile);
+    qTiles = tileOfKeys(c, kp, plan.type);
+  for (auto [memref, tiles] : {std::pair(key, kTiles), std::pair(q, qTiles)})
+    for (int64_t i = 0; memref && i < keys; ++i)
+      k.copyIn(tokensOf(memref, row, rows, k.add(keyHead, k.index(i))),
+               tileAt(tiles, k.index(i)));
   for (auto [memref, tiles] :
        {std::pair(gate, &gateTiles), std::pair(beta, &betaTiles)}) {
     if (!memref)
@@ -143,40 +160,51 @@ void WarpPrepareKernel::prefetchTiles() {
   // With packed sequences the chunk would have to be searched for.
   if (plan.offsets)
     return;
-  Value perSlot = k.index(plan.keyHeads * parts);
+  Value perSlot = k.index(plan.keyHeads / keys * parts);
   Value next = k.add(k.blockId(), k.index(kAhead));
   Value nextSlot = k.div(next, perSlot);
   auto exists = scf::IfOp::create(k, k.less(nextSlot, slots));
   OpBuilder::InsertionGuard guard(k);
   k.setInsertionPointToStart(exists.thenBlock());
   Chunk chunk = sequences.chunkAt(nextSlot);
-  Value nextHead = k.div(k.rem(next, perSlot), k.index(parts));
+  Value nextHead =
+      k.mul(k.div(k.rem(next, perSlot), k.index(parts)), k.index(keys));
   Value nextRows = k.min(chunk.left, k.index(c));
   for (Value memref : {key, q})
-    if (memref)
-      k.prefetch(tokensOf(memref, chunk.row, nextRows, nextHead),
-                 {c, plan.keySize});
+    for (int64_t i = 0; memref && i < keys; ++i)
+      k.prefetch(
+          tokensOf(memref, chunk.row, nextRows, k.add(nextHead, k.index(i))),
+          {c, plan.keySize});
 }
 
 void WarpPrepareKernel::buildProducts() {
-  Value keys = k.load(whole(k, kTile), {c, kp});
-  Value read, squares;
-  if (q) {
-    read = k.mma(keys, qTile, Value(), /*transposeB=*/true);
-    read = k.fmul(read, k.constant(plan.op.getScaleValue()));
+  SmallVector<Value> all;
+  for (int64_t i = 0; i < keys; ++i) {
+    Value kTile = tileAt(kTiles, k.index(i)), read, squares;
+    Value rows = k.load(whole(k, kTile), {c, kp});
+    if (q) {
+      read = k.mma(rows, tileAt(qTiles, k.index(i)), Value(),
+                   /*transposeB=*/true);
+      read = k.fmul(read, k.constant(plan.op.getScaleValue()));
+    }
+    if (plan.isDelta)
+      squares = k.mma(rows, kTile, Value(), /*transposeB=*/true);
+    Value merged = squares ? squares : read;
+    if (read && squares)
+      merged = k.select(
+          k.compare(arith::CmpIPredicate::sgt, k.iota({c, 1}), k.iota({1, c})),
+          squares, read);
+    all.push_back(merged);
   }
-  if (plan.isDelta)
-    squares = k.mma(keys, kTile, Value(), /*transposeB=*/true);
-  Value merged = squares ? squares : read;
-  if (read && squares)
-    merged = k.select(
-        k.compare(arith::CmpIPredicate::sgt, k.iota({c, 1}), k.iota({1, c})),
-        squares, read);
-  for (Value tile : {kTile, qTile})
-    if (tile)
-      k.free(tile);
-  products = k.tile({c, c + WarpInverse::kProductPad}, k.getF32Type());
-  k.store(merged, {products, {k.index(0), k.index(0)}, {0, 1}, {}});
+  for (Value tiles : {kTiles, qTiles})
+    if (tiles)
+      k.free(tiles);
+  allProducts = tileOfKeys(c, c + WarpInverse::kProductPad, k.getF32Type());
+  for (auto [i, merged] : llvm::enumerate(all))
+    k.store(merged, {tileAt(allProducts, k.index(i)),
+                     {k.index(0), k.index(0)},
+                     {0, 1},
+                     {}});
 }
 
 Value WarpPrepareKernel::blockOf(Value tile, int64_t row, int64_t col) {
@@ -239,6 +267,8 @@ void WarpPrepareKernel::writeRow(int64_t i) {
 void WarpPrepareKernel::buildHead(Value item, bool makesInverse,
                                   bool makesScores) {
   head = k.add(firstHead, item);
+  // With two key heads an item is the value head of one.
+  products = tileAt(allProducts, item);
   if (plan.isDelta)
     headBeta = k.stage(betaTiles, item);
   if (gate)
@@ -250,10 +280,8 @@ void WarpPrepareKernel::buildHead(Value item, bool makesInverse,
     result.emplace(k, c, products, headBeta);
     inverseRows.emplace(k, plan, *result, headBeta, inverse, gates, slot, head);
   }
-  if (makesScores) {
+  if (makesScores)
     scoreRow.emplace(k, c, plan.type, plan.parts);
-    scoreRow->clear(1);
-  }
   for (int64_t i = 0; i < blocks; ++i) {
     if (makesInverse)
       result->substitute(i);
@@ -286,7 +314,7 @@ void WarpPrepareKernel::buildChunk() {
   prefetchTiles();
   buildProducts();
   Value count = k.index(tasks * heads);
-  if (plan.group % heads != 0) {
+  if (keys == 1 && plan.group % heads != 0) {
     Value part = k.rem(k.blockId(), k.index(parts));
     Value left = k.sub(k.index(plan.group), k.mul(part, count));
     count = k.min(count, left);
@@ -304,10 +332,11 @@ Access WarpPrepareKernel::tokensOf(Value memref, Value rowOf, Value rowsOf,
 
 void WarpPrepareKernel::build(Value count) {
   addArguments();
-  Value perSlot = k.index(plan.keyHeads * parts);
+  int64_t blocksPerSlot = plan.keyHeads / keys * parts;
+  Value perSlot = k.index(blocksPerSlot);
   Value inSlot = k.rem(k.blockId(), perSlot);
   slot = k.div(k.blockId(), perSlot);
-  keyHead = k.div(inSlot, k.index(parts));
+  keyHead = k.mul(k.div(inSlot, k.index(parts)), k.index(keys));
   firstHead = k.mul(keyHead, k.index(plan.group));
   if (parts > 1)
     firstHead =
@@ -323,7 +352,7 @@ void WarpPrepareKernel::build(Value count) {
     buildChunk();
   }
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
-  Value perChunk = arith::ConstantIndexOp::create(host, plan.keyHeads * parts);
+  Value perChunk = arith::ConstantIndexOp::create(host, blocksPerSlot);
   Value all = host.createOrFold<arith::MulIOp>(plan.slots, perChunk);
   k.launch(host.createOrFold<arith::MulIOp>(all, count));
 }

@@ -3,9 +3,9 @@
 #shared = #gpu.address_space<workgroup>
 
 // At most as many items as warps: a branch. Which warp has which item depends on
-// the block. Each warp has its own tile, 32 bytes
-// from one to the next, in the bytes of the block's tile whose life has ended;
-// its barrier is one of lanes, and the owners of equal elements are lanes.
+// the block. Each item has its own tile, 256 bytes from one to the next, in the
+// bytes of the block's tile whose life has ended; its barrier is one of lanes, and
+// the owners of equal elements are lanes.
 // CHECK-LABEL: llvm.func @branch
 // CHECK-SAME: gdn.shared_bytes = 1024 : i64
 // CHECK: nvvm.barrier
@@ -20,8 +20,8 @@
 // CHECK: scf.if %[[MINE]]
 // CHECK-NOT: scf.for
 // CHECK: %[[SMEM:.*]] = llvm.mlir.addressof @smem
-// CHECK: %[[C256:.*]] = llvm.mlir.constant(8 : i32)
-// CHECK: %[[OWN:.*]] = llvm.shl %[[WARP]], %[[C256]] : i32
+// CHECK: %[[NUMBER:.*]] = llvm.trunc %[[ITEM]] : i64 to i32
+// CHECK: %[[OWN:.*]] = llvm.shl %[[NUMBER]], %{{.*}} : i32
 // CHECK: llvm.getelementptr %[[SMEM]][%[[OWN]]]
 // The replicated lanes: bits 2 to 4, none of the warp's.
 // CHECK: llvm.mlir.constant(28 : i32)

@@ -13,10 +13,10 @@
 // CHECK: scf.for {{.*}} iter_args(%[[S:.*]] = %{{.*}})
 // CHECK:   gdn_tile.copy_in {{.*}} to %[[KEYS:.*]] : memref<64x1x16xbf16> to
 // CHECK:   gdn_tile.copy_in {{.*}} to %[[QUERIES:.*]] : memref<64x1x16xbf16> to
-// CHECK:   gdn_tile.copy_in {{.*}} to %[[T0:.*]] : memref<?x2x2x16x16xbf16> to
-// CHECK:   gdn_tile.copy_in {{.*}} to %[[T1:.*]] : memref<?x2x2x16x16xbf16> to
-// CHECK:   gdn_tile.copy_in {{.*}}, %c0, %c0, %c0] dims [3, 4] to %[[P0:.*]] : memref<?x2x2x16x16xbf16> to
-// CHECK:   gdn_tile.copy_in {{.*}}, %c1, %c0, %c0] dims [3, 4] to %[[P1:.*]] : memref<?x2x2x16x16xbf16> to
+// CHECK:   gdn_tile.copy_in {{.*}} to %[[T0:.*]] {lower} : memref<?x2x2x16x16xbf16> to
+// CHECK:   gdn_tile.copy_in {{.*}} to %[[T1:.*]] {lower} : memref<?x2x2x16x16xbf16> to
+// CHECK:   gdn_tile.copy_in {{.*}}, %c0, %c0, %c0] dims [3, 4] to %[[P0:.*]] {lower} : memref<?x2x2x16x16xbf16> to
+// CHECK:   gdn_tile.copy_in {{.*}}, %c1, %c0, %c0] dims [3, 4] to %[[P1:.*]] {lower} : memref<?x2x2x16x16xbf16> to
 // CHECK:   %[[S0:.*]] = arith.truncf %[[S]]
 // CHECK:   %[[BACK:.*]] = arith.extf %[[S0]]
 // CHECK:   %[[LEFT:.*]] = arith.subf %[[S]], %[[BACK]] : vector<16x16xf32>

@@ -7,10 +7,11 @@
 // CHECK-LABEL: func @scores_ahead_prepare(
 // CHECK-COUNT-2: gdn_tile.mma {{.*}} {transpose_b}
 // CHECK-LABEL: func @scores_ahead_prepare_inverse(
-// CHECK-SAME: %{{.*}}: index, %[[K:.*]]: memref<?x4x64xbf16>, %[[G:.*]]: memref<?x4xf32>, %{{.*}}: memref<?x4xf32>, %{{.*}}: memref<?x4x2x64x64xbf16>, %{{.*}}: memref<?x4x264xf32>, %{{.*}}: index)
-// CHECK: gdn_tile.mma {{.*}} {transpose_b}
+// CHECK-SAME: %{{.*}}: index, %[[K:.*]]: memref<?x4x64xbf16>, %[[G:.*]]: memref<?x4xf32>, %{{.*}}: memref<?x4xf32>, %{{.*}}: memref<?x4x2x160x16xbf16>, %{{.*}}: memref<?x4x264xf32>, %{{.*}}: index)
+// Two key heads in a block, each with a value head for a warp.
+// CHECK-COUNT-2: gdn_tile.mma {{.*}} {transpose_b}
 // CHECK-NOT: gdn_tile.mma
-// CHECK: gdn_tile.each_warp (%{{.*}}) in (%c1)
+// CHECK: gdn_tile.each_warp (%{{.*}}) in (%c2)
 // The factors of the gates are made beside T.
 // CHECK: gdn_tile.cumsum
 // CHECK: gdn_tile.copy_out %{{.*}}, %{{.*}} dims [2] : memref<192xf32
@@ -43,13 +44,14 @@
 // CHECK: %[[NEEDED:.*]] = arith.minui %[[USUAL]], %c1
 // CHECK: %[[CHUNKS:.*]] = arith.muli %[[N]],
 // CHECK: %[[STORED:.*]] = arith.muli %[[CHUNKS]], %[[NEEDED]]
-// CHECK: memref.alloc(%[[STORED]]) : memref<?x4x64x64xbf16>
-// CHECK: memref.alloc(%[[CHUNKS]]) : memref<?x4x2x64x64xbf16>
+// CHECK: memref.alloc(%[[STORED]]) : memref<?x4x160x16xbf16>
+// CHECK: memref.alloc(%[[CHUNKS]]) : memref<?x4x2x160x16xbf16>
 // CHECK: %[[BLOCKS:.*]] = arith.muli %[[CHUNKS]], %c4
 // CHECK: %[[GRID:.*]] = arith.muli %[[BLOCKS]], %[[NEEDED]]
 // CHECK: gdn_tile.launch @scores_ahead_prepare grid(%[[GRID]])
 // CHECK: %[[ALONE:.*]] = arith.subi %c1, %[[NEEDED]]
-// CHECK: %[[GRID:.*]] = arith.muli %[[BLOCKS]], %[[ALONE]]
+// CHECK: %[[PAIRS:.*]] = arith.muli %[[CHUNKS]], %c2
+// CHECK: %[[GRID:.*]] = arith.muli %[[PAIRS]], %[[ALONE]]
 // CHECK: gdn_tile.launch @scores_ahead_prepare_inverse grid(%[[GRID]])
 // CHECK: gdn_tile.launch @scores_ahead_scan grid
 // CHECK: gdn_tile.launch @scores_ahead_scan_wide grid
@@ -67,7 +69,7 @@ func.func @scores_ahead(%q: memref<?x?x4x64xbf16>, %v: memref<?x?x4x128xbf16>, %
 // Where all blocks have 128 rows there are two kernels, and no place for P.
 
 // CHECK-LABEL: func @all_wide(
-// CHECK-NOT: memref<?x4x64x64xbf16>
+// CHECK-NOT: memref<?x4x160x16xbf16>
 // CHECK: gdn_tile.launch @all_wide_prepare_inverse grid
 // CHECK: gdn_tile.launch @all_wide_scan grid
 // CHECK-NOT: gdn_tile.launch

@@ -41,14 +41,12 @@
 // CHECK: gdn_tile.load %[[D]][%c16, %c0] dims [0, 1]
 // CHECK: %[[X1:.*]] = gdn_tile.load %[[D]][%c16, %c0] dims [1, 0]
 // CHECK: gdn_tile.free %[[D]]
-// Above the diagonal there are zeros, in N and in P; no row is split so far.
-// CHECK: %[[HIGH:.*]] = memref.alloc() : memref<16x32xbf16
-// CHECK: %[[LOW:.*]] = memref.alloc() : memref<16x32xbf16
-// CHECK: gdn_tile.store %{{.*}}, %[[HIGH]][%c0, %c16] dims [0, 1] : vector<16x16xbf16>
+// Blocks of a row, for those on and below the diagonal; no row is split so far.
+// CHECK: %[[HIGHS:.*]] = memref.alloc() : memref<2x16x16xbf16
+// CHECK: %[[LOWS:.*]] = memref.alloc() : memref<2x16x16xbf16
 // CHECK: %[[FACTORS:.*]] = memref.alloc() : memref<40xf32
 // CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c0] dims [0] : vector<1x32xf32>
-// CHECK: %[[P:.*]] = memref.alloc() : memref<16x32xbf16
-// CHECK: gdn_tile.store %{{.*}}, %[[P]][%c0, %c16] dims [0, 1] : vector<16x16xbf16>
+// CHECK: %[[PS:.*]] = memref.alloc() : memref<2x16x16xbf16
 // Row 0: large entries below the diagonal, anywhere in the block.
 // CHECK: %[[STRICT:.*]] = arith.cmpi slt
 // CHECK: %[[SIZE:.*]] = math.absf %[[Z00]]
@@ -63,23 +61,27 @@
 // CHECK: %[[SPREAD:.*]] = vector.broadcast %[[COLUMN]]
 // CHECK: %[[SCORE:.*]] = arith.mulf %{{.*}}, %[[SPREAD]]
 // CHECK: arith.select %[[MASK]], %[[SCORE]]
-// CHECK: gdn_tile.store %{{.*}}, %[[P]][%c0, %c0] dims [1, 0]
+// CHECK: %[[P:.*]] = gdn_tile.stage %[[PS]][%c0]
+// CHECK-NEXT: gdn_tile.store %{{.*}}, %[[P]][%c0, %c0] dims [1, 0]
 // N without its diagonal, rounded; what the rounding leaves only where rows are split, and only theirs.
 // CHECK: %[[N:.*]] = arith.select %[[STRICT]]
 // CHECK: %[[ROUNDED:.*]] = arith.truncf %[[N]]
-// CHECK: gdn_tile.store %[[ROUNDED]], %[[HIGH]][%c0, %c0] dims [1, 0]
+// CHECK: %[[HIGH:.*]] = gdn_tile.stage %[[HIGHS]][%c0]
+// CHECK-NEXT: gdn_tile.store %[[ROUNDED]], %[[HIGH]][%c0, %c0] dims [1, 0]
 // CHECK: scf.if %[[SPLIT0]] {
 // CHECK-DAG: %[[BACK:.*]] = arith.extf %[[ROUNDED]]
 // CHECK-DAG: %[[ROWS:.*]] = gdn_tile.any %[[LARGE]] : vector<16x16xi1> to vector<1x16xi1>
 // CHECK-DAG: %[[OWN:.*]] = vector.broadcast %[[ROWS]]
 // CHECK-DAG: %[[ERROR:.*]] = {{.*}} %[[N]], %[[BACK]]
 // CHECK: arith.select %[[OWN]], %[[ERROR]]
-// CHECK: gdn_tile.store %{{.*}}, %[[LOW]][%c0, %c0] dims [1, 0]
+// CHECK: %[[LOW:.*]] = gdn_tile.stage %[[LOWS]][%c0]
+// CHECK-NEXT: gdn_tile.store %{{.*}}, %[[LOW]][%c0, %c0] dims [1, 0]
 // CHECK: }
-// CHECK: gdn_tile.copy_out %[[P]]
-// CHECK: gdn_tile.copy_out %[[HIGH]] to %{{.*}}[%{{.*}}, %{{.*}}, %c0, %c0, %c0]
+// CHECK: gdn_tile.copy_out %[[P]] to %{{.*}}[%{{.*}}, %{{.*}}, %c0, %c0] dims [2, 3] {raw}
+// CHECK: gdn_tile.copy_out %[[HIGH]] to %{{.*}}[%{{.*}}, %{{.*}}, %c0, %c0, %c0] dims [3, 4] {raw}
 // CHECK: scf.if %[[SPLIT0]] {
-// CHECK: gdn_tile.copy_out %[[LOW]] to %{{.*}}[%{{.*}}, %{{.*}}, %c1, %c0, %c0]
+// CHECK: %[[LOW:.*]] = gdn_tile.stage %[[LOWS]][%c0]
+// CHECK-NEXT: gdn_tile.copy_out %[[LOW]] to %{{.*}}[%{{.*}}, %{{.*}}, %c1, %c0, %c0]
 // CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c0] dims [0] : vector<1x16xf32>
 // CHECK: }
 // Row 1: Z01 = Z00 L10^T D1^T.
@@ -89,20 +91,24 @@
 // CHECK: %[[Z01:.*]] = gdn_tile.warp_mma %[[Y]], %[[X1]] bf16x3
 // CHECK: %[[SPLIT1:.*]] = gdn_tile.any
 // CHECK: arith.mulf %[[Z01]]
-// CHECK: gdn_tile.copy_out %[[P]]
-// CHECK: gdn_tile.copy_out %[[HIGH]]
+// Block (1, 0) behind (0, 0), (1, 1) behind that.
+// CHECK: gdn_tile.copy_out %[[P]] to %{{.*}}[%{{.*}}, %{{.*}}, %c16, %c0]
+// CHECK: gdn_tile.copy_out %{{.*}} to %{{.*}}[%{{.*}}, %{{.*}}, %c32, %c0]
+// CHECK: gdn_tile.copy_out %[[HIGH]] to %{{.*}}[%{{.*}}, %{{.*}}, %c0, %c16, %c0]
+// CHECK: gdn_tile.copy_out %{{.*}} to %{{.*}}[%{{.*}}, %{{.*}}, %c0, %c32, %c0]
 // CHECK: scf.if %[[SPLIT1]] {
-// CHECK: gdn_tile.copy_out %[[LOW]]
+// CHECK-COUNT-2: gdn_tile.copy_out {{.*}}, %c1, %
 // Zeros for the rows of blocks without a split row, if there is another with one; and the flag.
 // CHECK: %[[ANY:.*]] = arith.ori %[[SPLIT0]], %[[SPLIT1]]
 // CHECK: scf.if %[[ANY]] {
-// CHECK: gdn_tile.store %{{.*}}, %[[LOW]][%c0, %c0] dims [0, 1] : vector<16x32xbf16>
+// CHECK-COUNT-2: gdn_tile.store %{{.*}} dims [0, 1] : vector<16x16xbf16>
 // CHECK: scf.if %[[SPLIT0]] {
 // CHECK-NEXT: } else {
-// CHECK-NEXT: gdn_tile.copy_out %[[LOW]]
+// CHECK-NEXT: gdn_tile.copy_out {{.*}}, %c1, %c0
 // CHECK: scf.if %[[SPLIT1]] {
 // CHECK-NEXT: } else {
-// CHECK-NEXT: gdn_tile.copy_out %[[LOW]]
+// CHECK-NEXT: gdn_tile.copy_out {{.*}}, %c1, %c16
+// CHECK-NEXT: gdn_tile.copy_out {{.*}}, %c1, %c32
 // CHECK: arith.select %[[ANY]]
 // CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c32] dims [0] : vector<1x8xf32>
 // CHECK: gdn_tile.copy_out %[[FACTORS]] to %{{.*}}[%{{.*}}, %{{.*}}, %c96]

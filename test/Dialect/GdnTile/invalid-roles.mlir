@@ -349,7 +349,7 @@ func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>) attributes {
 func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x32xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
   %b = memref.alloc() : memref<1x64x64xbf16, #shared>
   %ring = gdn_tile.ring(%b : memref<1x64x64xbf16, #shared>) producers(1) consumers(4) : !gdn_tile.ring<1>
-  // expected-error @+1 {{expects fragments MxK of 16 bits and MxN of f32, M and K multiples of 64, and a tile NxK, but has 'vector<64x64xbf16>', 'vector<64x32xf32>' and 'memref<1x64x64xbf16, #gpu.address_space<workgroup>>'}}
+  // expected-error @+1 {{expects fragments MxK of 16 bits and MxN of f32, M and K multiples of 64, and a tile NxK, or its panels, but has 'vector<64x64xbf16>', 'vector<64x32xf32>' and 'memref<1x64x64xbf16, #gpu.address_space<workgroup>>'}}
   %0 = gdn_tile.rare_mma %c, %a, %ring acc(%u) : vector<64x64xbf16>, !gdn_tile.ring<1> -> vector<64x32xf32>
   return
 }

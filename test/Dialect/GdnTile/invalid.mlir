@@ -309,3 +309,57 @@ func.func @f() {
   gdn_tile.wait %0 {pending = -1}
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @lower(%x: memref<?x160x16xbf16>, %i: index) {
+  %t = memref.alloc() : memref<240x16xbf16, #shared>
+  // expected-error @+1 {{copies the blocks of a lower triangular matrix into panels of 16 columns of 16 bits, but moves 'memref<240x16xbf16, #gpu.address_space<workgroup>>' along dims [1, 2] of 'memref<?x160x16xbf16>'}}
+  gdn_tile.copy_in %x[%i, %i, %i] dims [1, 2] to %t {lower} : memref<?x160x16xbf16> to memref<240x16xbf16, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @lower_of_fewer_blocks(%x: memref<?x48x16xbf16>, %i: index) {
+  %t = memref.alloc() : memref<256x16xbf16, #shared>
+  // expected-error @+1 {{copies the blocks of a lower triangular matrix}}
+  gdn_tile.copy_in %x[%i, %i, %i] dims [1, 2] to %t {lower} : memref<?x48x16xbf16> to memref<256x16xbf16, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @raw_part(%x: memref<?x160x32xbf16>, %i: index) {
+  %t = memref.alloc() : memref<16x16xbf16, #shared>
+  // expected-error @+1 {{is raw, so it moves whole rows of the last two dimensions in one panel and without a map, but moves 'memref<16x16xbf16, #gpu.address_space<workgroup>>' along dims [1, 2] of 'memref<?x160x32xbf16>'}}
+  gdn_tile.copy_out %t to %x[%i, %i, %i] dims [1, 2] {raw} : memref<16x16xbf16, #shared> to memref<?x160x32xbf16>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @raw_panels(%x: memref<?x160x128xbf16>, %i: index) {
+  %t = memref.alloc() : memref<16x128xbf16, #shared>
+  // expected-error @+1 {{is raw, so it moves whole rows of the last two dimensions in one panel}}
+  gdn_tile.copy_out %t to %x[%i, %i, %i] dims [1, 2] {raw} : memref<16x128xbf16, #shared> to memref<?x160x128xbf16>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @panels(%a: vector<16x64xbf16>, %t: memref<250x16xbf16, #shared>) {
+  // expected-error @+1 {{shapes do not fit: 16x64 times 16x250 into 16x64}}
+  %r = gdn_tile.mma %a, %t {transpose_b} : vector<16x64xbf16>, memref<250x16xbf16, #shared> -> vector<16x64xf32>
+  return
+}

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "gdn/Dialect/GdnTile/IR/FragmentLayout.h"
 #include "gdn/Dialect/GdnTile/IR/GdnTile.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -186,6 +187,31 @@ static LogicalResult verifyCopy(Operation *op, Type tileType, Type globalType,
   return verifyAccess(op, global, numIndices, dims, numValid);
 }
 
+// Whole rows of the last two dimensions, along which the tile runs.
+static bool hasWholeRows(MemRefType tile, MemRefType global,
+                         ArrayRef<int64_t> dims) {
+  int64_t rank = global.getRank();
+  return tile.getRank() == 2 && rank > 1 && dims[0] == rank - 2 &&
+         dims[1] == rank - 1 &&
+         tile.getElementType() == global.getElementType() &&
+         tile.getDimSize(1) == global.getDimSize(rank - 1);
+}
+
+static LogicalResult verifyLower(CopyInOp op, MemRefType tile,
+                                 MemRefType source) {
+  int64_t size = 0;
+  while (size * size < tile.getNumElements())
+    size += kPanelColumns;
+  if (tile.getShape() == ArrayRef<int64_t>(getPanelShape(size)) &&
+      tile.getElementTypeBitWidth() == 16 && !op.getMap() &&
+      hasWholeRows(tile, source, op.getDims()) &&
+      source.getShape().take_back(2) == ArrayRef<int64_t>(getLowerShape(size)))
+    return success();
+  return op.emitOpError("copies the blocks of a lower triangular matrix into "
+                        "panels of 16 columns of 16 bits, but moves ")
+         << tile << " along dims [" << op.getDims() << "] of " << source;
+}
+
 static LogicalResult verifySlot(Operation *op, Value slot) {
   if (slot.getDefiningOp<RingAcquireOp>())
     return success();
@@ -197,8 +223,11 @@ LogicalResult CopyInOp::verify() {
                         getIndices().size(), getDims(), getValid().size(),
                         getMap())))
     return failure();
-  Type from = cast<MemRefType>(getSource().getType()).getElementType();
-  Type to = cast<MemRefType>(getTile().getType()).getElementType();
+  auto source = cast<MemRefType>(getSource().getType());
+  auto tile = cast<MemRefType>(getTile().getType());
+  if (getLower() && failed(verifyLower(*this, tile, source)))
+    return failure();
+  Type from = source.getElementType(), to = tile.getElementType();
   if (from != to && !(to.isF32() && isa<FloatType>(from)))
     return emitOpError("expects equal element types or an f32 tile, but has ")
            << from << " to " << to;
@@ -244,8 +273,15 @@ LogicalResult CopyOutOp::verify() {
                         getIndices().size(), getDims(), getValid().size(),
                         getMap())))
     return failure();
-  Type from = cast<MemRefType>(getTile().getType()).getElementType();
-  Type to = cast<MemRefType>(getDestination().getType()).getElementType();
+  auto tile = cast<MemRefType>(getTile().getType());
+  auto destination = cast<MemRefType>(getDestination().getType());
+  if (getRaw() &&
+      (getMap() || !hasWholeRows(tile, destination, getDims()) ||
+       SharedLayout(tile).getPanelStride() != SharedLayout(tile).getBytes()))
+    return emitOpError("is raw, so it moves whole rows of the last two "
+                       "dimensions in one panel and without a map, but moves ")
+           << tile << " along dims [" << getDims() << "] of " << destination;
+  Type from = tile.getElementType(), to = destination.getElementType();
   if (from != to)
     return emitOpError("expects equal element types, but has ")
            << from << " to " << to;
@@ -344,6 +380,10 @@ LogicalResult MmaOp::verify() {
     return emitOpError("expects 'b' to have rank 2, but has ") << b;
   int64_t k = b.getDimSize(getTransposeB() ? 1 : 0);
   int64_t n = b.getDimSize(getTransposeB() ? 0 : 1);
+  if (hasPanels()) {
+    k = a.getDimSize(1);
+    n = getPanelRows(b.getShape(), a);
+  }
   if (a.getDimSize(1) != k || a.getDimSize(0) != result.getDimSize(0) ||
       n != result.getDimSize(1))
     return emitOpError("shapes do not fit: ")
@@ -373,6 +413,35 @@ LogicalResult MmaOp::verify() {
   return success();
 }
 
+bool MmaOp::hasPanels() {
+  auto b = cast<MemRefType>(getB().getType());
+  return getTransposeB() &&
+         getPanelRows(b.getShape(), cast<VectorType>(getA().getType())) != 0;
+}
+
+int64_t mlir::gdn_tile::getPanelRows(ArrayRef<int64_t> shape, VectorType a) {
+  int64_t panels = a.getDimSize(1) / kPanelColumns;
+  if (panels < 2 || a.getDimSize(1) % kPanelColumns != 0 ||
+      a.getElementTypeBitWidth() != 16 || shape.size() != 2 ||
+      shape[1] != kPanelColumns || shape[0] % panels != 0)
+    return 0;
+  return shape[0] / panels;
+}
+
+SmallVector<int64_t> mlir::gdn_tile::getPanelShape(int64_t size) {
+  return {size * size / kPanelColumns, kPanelColumns};
+}
+
+SmallVector<int64_t> mlir::gdn_tile::getLowerShape(int64_t size) {
+  int64_t blocks = size / kPanelColumns;
+  return {blocks * (blocks + 1) / 2 * kPanelColumns, kPanelColumns};
+}
+
+int64_t mlir::gdn_tile::getLowerBlock(int64_t row, int64_t column,
+                                      int64_t blocks) {
+  return column * (2 * blocks + 1 - column) / 2 + row - column;
+}
+
 bool mlir::gdn_tile::fitsWarpgroup(MmaOp op) {
   auto func = op->getParentOfType<FunctionOpInterface>();
   return func && fitsWarpgroup(op, gdn_tile::getKernelAttr(func));
@@ -385,7 +454,8 @@ bool mlir::gdn_tile::fitsWarpgroup(MmaOp op, KernelAttr kernel) {
   int64_t warps = kernel ? kernel.getWarps() : 0, rows = a.getDimSize(0);
   return (warps == 4 || warps == 8) && (rows == 64 || rows == 16 * warps) &&
          a.getElementTypeBitWidth() == 16 && a.getDimSize(1) % 16 == 0 &&
-         b.getDimSize(1) % 64 == 0 && op.getFragmentType().getDimSize(1) <= 256;
+         (op.hasPanels() ? a.getDimSize(1) : b.getDimSize(1)) % 64 == 0 &&
+         op.getFragmentType().getDimSize(1) <= 256;
 }
 
 void MmaOp::getEffects(Effects &effects) { addRead(effects, getBMutable()); }

@@ -207,13 +207,17 @@ LogicalResult RareMmaOp::verify() {
     shape = shape.drop_front();
   auto a = cast<VectorType>(getA().getType());
   auto acc = cast<VectorType>(getAcc().getType());
-  if (shape.size() != 2 || a.getElementTypeBitWidth() != 16 ||
+  SmallVector<int64_t> whole(shape);
+  if (int64_t rows = getPanelRows(shape, a))
+    whole = {rows, a.getDimSize(1)};
+  if (whole.size() != 2 || a.getElementTypeBitWidth() != 16 ||
       tile.getElementType() != a.getElementType() ||
       !acc.getElementType().isF32() || a.getDimSize(0) % 64 != 0 ||
-      acc.getDimSize(0) != a.getDimSize(0) || acc.getDimSize(1) != shape[0] ||
-      a.getDimSize(1) != shape[1] || a.getDimSize(1) % 64 != 0)
+      acc.getDimSize(0) != a.getDimSize(0) || acc.getDimSize(1) != whole[0] ||
+      a.getDimSize(1) != whole[1] || a.getDimSize(1) % 64 != 0)
     return emitOpError("expects fragments MxK of 16 bits and MxN of f32, M and "
-                       "K multiples of 64, and a tile NxK, but has ")
+                       "K multiples of 64, and a tile NxK, or its panels, but "
+                       "has ")
            << a << ", " << acc << " and " << tile;
   RoleOp role = getRole(*this);
   if (!role)

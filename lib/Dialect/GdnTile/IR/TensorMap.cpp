@@ -172,12 +172,3 @@ bool mlir::gdn_tile::isBulkRow(CopyInOp copy) {
   return first && isAligned(*first * bytes) &&
          isAligned(tile.getDimSize(0) * bytes);
 }
-
-bool mlir::gdn_tile::canBeBulk(CopyInOp copy) {
-  auto tile = cast<MemRefType>(copy.getTile().getType());
-  if (tile.getRank() == 1)
-    return isBulkRow(copy);
-  auto global = cast<MemRefType>(copy.getSource().getType());
-  return static_cast<bool>(
-      getTensorMapFor(global, tile, copy.getDims(), copy.getValid()));
-}

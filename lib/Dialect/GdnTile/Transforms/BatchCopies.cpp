@@ -41,7 +41,7 @@ static void batch(ArrayRef<CopyInOp> copies, Operation *last) {
     tokens.push_back(CopyInOp::create(b, copy.getLoc(), tokenType,
                                       copy.getSource(), copy.getIndices(),
                                       copy.getDims(), copy.getValid(),
-                                      copy.getTile())
+                                      copy.getTile(), copy.getLower())
                          .getToken());
     copy.erase();
   }

@@ -75,9 +75,11 @@ void KernelMaps::formFor(Op copy, Value global) {
 
 void KernelMaps::form() {
   kernel.walk([&](Operation *op) {
-    if (auto copy = dyn_cast<CopyInOp>(op); copy && copy.getSlot())
+    if (auto copy = dyn_cast<CopyInOp>(op);
+        copy && copy.getSlot() && !copy.getLower())
       formFor(copy, copy.getSource());
-    if (auto copy = dyn_cast<CopyOutOp>(op); copy && getRole(copy))
+    if (auto copy = dyn_cast<CopyOutOp>(op);
+        copy && getRole(copy) && !copy.getRaw())
       formFor(copy, copy.getDestination());
   });
 }

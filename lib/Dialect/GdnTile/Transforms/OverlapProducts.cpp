@@ -346,7 +346,29 @@ static void countPending(Block &block) {
   }
 }
 
+// Whether the fragments of all products of a block fit the registers of a
+// thread at the same time, where blocks share a multiprocessor.
+static bool fitsRegisters(Block &block, KernelAttr kernel) {
+  constexpr int64_t all = 65536;
+  int64_t blocks = kernel.getBlocks(), threads = 32 * kernel.getWarps();
+  if (blocks < 2)
+    return true;
+  DenseSet<Value> lefts;
+  int64_t registers = 0;
+  for (auto op : block.getOps<MmaOp>()) {
+    if (!fitsWarpgroup(op))
+      continue;
+    registers += countRegisters(kernel, op.getFragmentType());
+    if (lefts.insert(op.getA()).second)
+      registers += countRegisters(kernel, op.getA().getType());
+  }
+  // A quarter is for addresses.
+  return registers <= all / (blocks * threads) * 3 / 4;
+}
+
 static void overlapBlock(Block &block, KernelAttr kernel) {
+  if (!fitsRegisters(block, kernel))
+    return;
   SmallVector<MmaOp> products;
   for (auto op : llvm::make_early_inc_range(block.getOps<MmaOp>()))
     if (!op.isAsync() && fitsWarpgroup(op))

@@ -125,7 +125,7 @@ Value Pipeliner::issue(Value iv, Value stage) {
     Value tile = StageOp::create(b, type, buffer, stage);
     auto issued =
         CopyInOp::create(b, TokenType::get(b.getContext()), copy.getSource(),
-                         indices, copy.getDims(), valid, tile);
+                         indices, copy.getDims(), valid, tile, copy.getLower());
     tokens.push_back(issued.getToken());
   }
   b.setLoc(loop.getLoc());

@@ -282,7 +282,8 @@ void Specializer::buildLoad() {
       Value tile = tileAt(buffers, stage);
       CopyInOp::create(b, Type(), copy.getSource(),
                        lookUp(mapping, copy.getIndices()), copy.getDims(),
-                       lookUp(mapping, copy.getValid()), tile, slot);
+                       lookUp(mapping, copy.getValid()), tile, copy.getLower(),
+                       slot);
     }
     RingCommitOp::create(b, slot);
   }
@@ -320,7 +321,7 @@ void Specializer::buildRareLoad(scf::ForOp copyLoop, IRMapping &mapping) {
     CopyInOp::create(b, Type(), rare.copy.getSource(),
                      lookUp(mapping, rare.copy.getIndices()),
                      rare.copy.getDims(), lookUp(mapping, rare.copy.getValid()),
-                     tile, slot);
+                     tile, rare.copy.getLower(), slot);
     RingCommitOp::create(b, slot);
     Value next = arith::AddIOp::create(b, counts.front(),
                                        arith::ConstantIndexOp::create(b, 1));
@@ -363,7 +364,7 @@ void Specializer::buildStore() {
     CopyOutOp copy = stored.copy;
     CopyOutOp::create(b, tileAt(buffers, stage), copy.getDestination(),
                       lookUp(mapping, copy.getIndices()), copy.getDims(),
-                      lookUp(mapping, copy.getValid()));
+                      lookUp(mapping, copy.getValid()), copy.getRaw());
   }
   RingReleaseOp::create(b, storeTiles.ring, iteration);
 }

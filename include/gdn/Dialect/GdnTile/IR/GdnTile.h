@@ -63,6 +63,21 @@ RoleOp getRole(Operation *op);
 /// it.
 bool isInWarp(Operation *op);
 
+/// \name Matrices in panels of 16 columns, and lower triangular ones as blocks
+/// @{
+constexpr int64_t kPanelColumns = 16;
+/// Rows of a right operand of `a` in panels, given the shape of its tile; 0 if
+/// that is in no panels.
+int64_t getPanelRows(ArrayRef<int64_t> shape, VectorType a);
+/// The shape of a square matrix in panels, and of its blocks on and below the
+/// diagonal.
+SmallVector<int64_t> getPanelShape(int64_t size);
+SmallVector<int64_t> getLowerShape(int64_t size);
+/// Number of a block among those, of a matrix of `blocks` rows of blocks: one
+/// column of blocks follows the other.
+int64_t getLowerBlock(int64_t row, int64_t column, int64_t blocks);
+/// @}
+
 /// Whether a product of a kernel can run as warpgroup products (wgmma): 64 rows
 /// in 4 warps, 16-bit operands, and a tile in panels of 128 bytes.
 bool fitsWarpgroup(MmaOp op, KernelAttr kernel);

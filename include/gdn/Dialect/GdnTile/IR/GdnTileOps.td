@@ -114,6 +114,11 @@ def GdnTile_CopyInOp : GdnTile_CopyOp<"copy_in"> {
     With a `map` of the source a tile that is valid as a whole is moved by the copy engine, in
     one instruction of one thread; other tiles are moved and filled as without it.
 
+    With `lower` the tile is a lower triangular matrix of C columns in panels (see `gdn_tile.mma`), and
+    the source holds its C / 16 = m columns of blocks of 16x16, each from the diagonal on: 8 m (m + 1) rows of
+    16 elements, whole rows of the last two dimensions, which raw copies of blocks have written. What lies above is
+    zero. A bound admits all rows or none.
+
     ```mlir
     gdn_tile.copy_in %k[%row, %head, %c0] dims [0, 2] valid(%rows, %c128) to %tile
         : memref<?x16x128xbf16> to memref<64x128xbf16, #gpu.address_space<workgroup>>
@@ -122,12 +127,12 @@ def GdnTile_CopyInOp : GdnTile_CopyOp<"copy_in"> {
   let arguments = (ins AnyMemRef:$source, Variadic<Index>:$indices,
                        DenseI64ArrayAttr:$dims, Variadic<Index>:$valid,
                        AnyMemRef:$tile, Optional<GdnTile_Slot>:$slot,
-                       Optional<GdnTile_TensorMap>:$map);
+                       Optional<GdnTile_TensorMap>:$map, UnitAttr:$lower);
   let results = (outs Optional<GdnTile_Token>:$token);
   let builders = [OpBuilder<(ins "Type":$token, "Value":$source,
       "ValueRange":$indices, "ArrayRef<int64_t>":$dims, "ValueRange":$valid,
-      "Value":$tile, CArg<"Value", "Value()">:$slot), [{
-    build($_builder, $_state, token, source, indices, dims, valid, tile, slot, Value());
+      "Value":$tile, "bool":$lower, CArg<"Value", "Value()">:$slot), [{
+    build($_builder, $_state, token, source, indices, dims, valid, tile, slot, Value(), lower);
   }]>];
   let assemblyFormat = [{
     $source `[` $indices `]` `dims` $dims (`valid` `(` $valid^ `)`)? `to` $tile
@@ -143,6 +148,10 @@ def GdnTile_CopyOutOp : GdnTile_CopyOp<"copy_out"> {
     are not written. Element types are equal. With a `map` of the destination the copy
     engine moves tiles that are valid as a whole; it has read them behind the op.
 
+    With `raw` the elements are written in the order in which they lie in shared memory, which is up to
+    the target, as a `gdn_tile.copy_in` of `lower` reads them. The tile's rows are whole rows of the last two
+    dimensions of the destination, of 32, 64 or 128 bytes, so that its bytes are contiguous on both sides.
+
     ```mlir
     gdn_tile.copy_out %tile to %o[%row, %head, %c0] dims [0, 2] valid(%rows, %c64)
         : memref<64x64xbf16, #gpu.address_space<workgroup>> to memref<?x32x128xbf16>
@@ -150,11 +159,12 @@ def GdnTile_CopyOutOp : GdnTile_CopyOp<"copy_out"> {
   }];
   let arguments = (ins AnyMemRef:$tile, AnyMemRef:$destination,
                        Variadic<Index>:$indices, DenseI64ArrayAttr:$dims,
-                       Variadic<Index>:$valid, Optional<GdnTile_TensorMap>:$map);
+                       Variadic<Index>:$valid, Optional<GdnTile_TensorMap>:$map,
+                       UnitAttr:$raw);
   let builders = [OpBuilder<
     (ins "Value":$tile, "Value":$destination, "ValueRange":$indices,
-         "ArrayRef<int64_t>":$dims, "ValueRange":$valid),
-    [{ build($_builder, $_state, tile, destination, indices, dims, valid, Value()); }]>];
+         "ArrayRef<int64_t>":$dims, "ValueRange":$valid, "bool":$raw),
+    [{ build($_builder, $_state, tile, destination, indices, dims, valid, Value(), raw); }]>];
   let assemblyFormat = [{
     $tile `to` $destination `[` $indices `]` `dims` $dims (`valid` `(` $valid^ `)`)?
     (`map` `(` $map^ `:` type($map) `)`)?
@@ -291,6 +301,9 @@ def GdnTile_MmaOp : GdnTile_Op<"mma", [
     fragment is there behind a `gdn_tile.mma_wait`. Its accumulator may be pending
     itself, when it is the result of the product before.
 
+    With `transpose_b` and 16-bit types `b` may also be in panels of 16 columns, one after the other:
+    `memref<(N*K/16)x16xT>`, element (n, k) in row (k / 16) N + n.
+
     Only in kernels of the `accumulator` layout; a fragment rounded to T is the
     operand `a` of the next product without any data movement. M = 16 * warps, K a
     multiple of 16, N a multiple of 8 (16 for 16-bit types).
@@ -306,6 +319,8 @@ def GdnTile_MmaOp : GdnTile_Op<"mma", [
   let results = (outs AnyTypeOf<[GdnTile_Fragment, GdnTile_Pending]>:$result);
   let extraClassDeclaration = [{
     bool isAsync() { return isa<PendingType>(getResult().getType()); }
+    /// Whether `b` is in panels of 16 columns.
+    bool hasPanels();
     /// Type of the fragment, now or behind the wait.
     VectorType getFragmentType() {
       if (auto pending = dyn_cast<PendingType>(getResult().getType()))

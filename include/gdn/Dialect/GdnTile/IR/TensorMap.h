@@ -40,10 +40,6 @@ TensorMapType getTensorMapFor(MemRefType global, MemRefType tile,
 /// without a map: contiguous, in multiples of 16 bytes.
 bool isBulkRow(CopyInOp copy);
 
-/// Whether the copy engine can move the tile of a copy where it is valid as a
-/// whole, with or without a map; false if it never is.
-bool canBeBulk(CopyInOp copy);
-
 } // namespace mlir::gdn_tile
 
 #endif // GDN_DIALECT_GDNTILE_IR_TENSORMAP_H
