@@ -139,13 +139,13 @@ void StateScan::copyTiles() {
     return {memref, {row, head, firstCopied}, {0, 2}, {rows, left}};
   };
   auto copyParts = [&](Value memref, ArrayRef<Value> tiles,
-                       ArrayRef<Value> valid, bool isRaw = false) {
+                       ArrayRef<Value> valid, bool isLower = false) {
     for (auto [part, tile] : llvm::enumerate(tiles)) {
       SmallVector<Value> indices = partOf(k, slot, head, part, tiles.size());
       int64_t rank = indices.size();
       indices.append({zero, zero});
       k.copyIn({memref, indices, {rank, rank + 1}, SmallVector<Value>(valid)},
-               tile, isRaw);
+               tile, isLower);
     }
   };
   auto copyKeys = [&](Value copies, Value input, ArrayRef<Value> tiles) {
