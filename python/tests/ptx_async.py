@@ -218,8 +218,6 @@ class Copies:
 
             def land(item=item[chosen], data=data[chosen]):
                 shared[item] = data
-                for start in range(0, data.itemsize, 16):
-                    self.team.unfenced[(item * data.itemsize + start) // 16] = True
 
             self.team.barriers.arrivals.setdefault(at, []).append(land)
 
@@ -264,7 +262,7 @@ class Copies:
 
     def _fly(self, lane, barrier, items, dtype, load):
         """A copy to shared memory, which completes bytes at a barrier."""
-        self.team.clocks.write(*self._units(lane, items, dtype.itemsize))
+        self.team.clocks.write(*self._units(lane, items, dtype.itemsize), by_threads=False)
         barriers, shared = self.team.barriers, self.shared.view(dtype)
         barriers.check(barrier)
         self.shared.view(_item(dtype.itemsize))[items] = np.frombuffer(b"\xff" * dtype.itemsize, dtype)[0]
@@ -274,17 +272,13 @@ class Copies:
             return items.size * dtype.itemsize
 
         barriers.flights.setdefault(barrier, []).append(land)
-        self.team.unfenced[items * dtype.itemsize // 16] = False
 
     def _tensor_stores(self, args, mask):
         starts, clocks = self.address(args[1], mask).tolist(), self.team.clocks
         for (lane, layout, corner), start in zip(self._transfers(args[0], mask), starts):
             places = self._box(lane, layout, start)
             accesses = self._units(lane, places, layout.size)
-            clocks.read(*accesses, mark=False)
-            if self.touches_unfenced(places * layout.size):
-                raise PtxError(
-                    f"{self.kernel.name}: a copy from shared memory that was written without a proxy fence since")
+            clocks.read(*accesses, mark=False, fenced=True)
 
             def store(layout=layout, corner=corner, places=places, accesses=accesses):
                 clocks.read(*accesses)
@@ -292,18 +286,6 @@ class Copies:
 
             yield store
 
-    # ---- what threads wrote and the asynchronous units may not see yet
-
     def op_fence(self, op, args, mask):
         if op[1] == "proxy":
-            blocks = np.unique(self.block[self.lanes_of(mask)])
-            self.team.unfenced.reshape(self.team.blocks, -1)[blocks] = False
-
-    def store_shared(self, offset, data, lane):
-        super().store_shared(offset, data, lane)
-        byte = offset + self.block[lane] * self.part
-        for start in range(0, data.itemsize, 16):
-            self.team.unfenced[(byte + start) // 16] = True
-
-    def touches_unfenced(self, places):
-        return self.team.unfenced[places >> 4].any()
+            self.team.clocks.fence(*self.warps_of(mask))

@@ -75,7 +75,6 @@ class Team:
         self.blocks, self.reverse = len(block_ids), reverse
         self.shared_bytes, self.part = shared_bytes, -(-shared_bytes // 1024) * 1024
         self.shared = np.full(self.blocks * self.part, 0xFF, np.uint8)
-        self.unfenced = np.zeros(self.shared.size // 16, bool)
         self.clocks = Clocks(kernel.name, self.blocks, threads // 32, self.part)
         self.barriers = Barriers(kernel.name, self.shared.size // 8, self.clocks)
         self.stores = {}  # copies to global memory by thread, in groups, the last one open

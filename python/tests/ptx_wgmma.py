@@ -115,11 +115,7 @@ class Products:
         if not isinstance(product.left, list):
             product.descriptors["left"] = self.read(product.left, U64)
         for name in product.descriptors:
-            places = self._places(product, name)
-            self._note_product(product, name, places, mark=False)
-            if self.touches_unfenced(places[:, :, ::8] if product.is_transposed(name) else places[:, ::8]):
-                raise PtxError(
-                    f"{self.kernel.name}: a product reads shared memory that was written without a proxy fence since")
+            self._note_product(product, name, self._places(product, name), mark=False, fenced=True)
         if product.key not in self.sums:
             if self.held & set(product.key):
                 raise PtxError(f"{self.kernel.name}: two products share {min(self.held & set(product.key))}")
@@ -188,8 +184,8 @@ class Products:
         halves = self.shared.view(np.uint16)[places >> 1]
         return _WIDEN[product.kind](halves)
 
-    def _note_product(self, product, name, places, mark=True):
+    def _note_product(self, product, name, places, **options):
         """All four warps read all of an operand."""
         units = (places[:, :, ::2] if product.is_transposed(name) else places[:, ::2]) >> 2
         units = np.repeat(units.reshape(len(places), -1), 4, 0)
-        self.team.clocks.read(self.block[::32], self.tid[::32] // 32, units, mark)
+        self.team.clocks.read(self.block[::32], self.tid[::32] // 32, units, **options)
