@@ -19,14 +19,6 @@ using namespace mlir::gdn_tile;
 
 namespace {
 
-/// Rows and columns of a lower triangular matrix in panels.
-int64_t getLowerSize(MemRefType tile) {
-  int64_t size = kPanelColumns;
-  while (size * size < tile.getNumElements())
-    size *= 2;
-  return size;
-}
-
 /// Copies between a tile and global memory: each thread moves pieces of
 /// neighbouring elements, neighbouring threads neighbouring pieces.
 class TileCopy {

@@ -33,9 +33,7 @@ static void copyLower(Lowering &lowering, gdn_tile::CopyInOp op) {
   });
   SmallVector<Value> indices = lowering.get(op.getIndices());
   Value firstRow = indices[indices.size() - 2];
-  int64_t size = columns;
-  while (size * size < type.getNumElements())
-    size += columns;
+  int64_t size = gdn_tile::getLowerSize(type);
   int64_t panels = size / columns;
   for (int64_t panel = 0; panel < panels; ++panel) {
     int64_t first = columns * gdn_tile::getLowerBlock(panel, panel, panels);

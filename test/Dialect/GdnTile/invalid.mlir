@@ -325,6 +325,17 @@ func.func @lower(%x: memref<?x160x16xbf16>, %i: index) {
 
 #shared = #gpu.address_space<workgroup>
 
+func.func @lower_of_three_panels(%x: memref<?x96x16xbf16>, %i: index) {
+  %t = memref.alloc() : memref<144x16xbf16, #shared>
+  // expected-error @+1 {{copies the blocks of a lower triangular matrix}}
+  gdn_tile.copy_in %x[%i, %i, %i] dims [1, 2] to %t {lower} : memref<?x96x16xbf16> to memref<144x16xbf16, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
 func.func @lower_of_fewer_blocks(%x: memref<?x48x16xbf16>, %i: index) {
   %t = memref.alloc() : memref<256x16xbf16, #shared>
   // expected-error @+1 {{copies the blocks of a lower triangular matrix}}

@@ -199,11 +199,8 @@ static bool hasWholeRows(MemRefType tile, MemRefType global,
 
 static LogicalResult verifyLower(CopyInOp op, MemRefType tile,
                                  MemRefType source) {
-  int64_t size = 0;
-  while (size * size < tile.getNumElements())
-    size += kPanelColumns;
-  if (tile.getShape() == ArrayRef<int64_t>(getPanelShape(size)) &&
-      tile.getElementTypeBitWidth() == 16 && !op.getMap() &&
+  int64_t size = getLowerSize(tile);
+  if (size != 0 && tile.getElementTypeBitWidth() == 16 && !op.getMap() &&
       hasWholeRows(tile, source, op.getDims()) &&
       source.getShape().take_back(2) == ArrayRef<int64_t>(getLowerShape(size)))
     return success();
@@ -435,6 +432,14 @@ SmallVector<int64_t> mlir::gdn_tile::getPanelShape(int64_t size) {
 SmallVector<int64_t> mlir::gdn_tile::getLowerShape(int64_t size) {
   int64_t blocks = size / kPanelColumns;
   return {blocks * (blocks + 1) / 2 * kPanelColumns, kPanelColumns};
+}
+
+int64_t mlir::gdn_tile::getLowerSize(MemRefType panels) {
+  for (int64_t size = kPanelColumns; size * size <= panels.getNumElements();
+       size *= 2)
+    if (panels.getShape() == ArrayRef<int64_t>(getPanelShape(size)))
+      return size;
+  return 0;
 }
 
 int64_t mlir::gdn_tile::getLowerBlock(int64_t row, int64_t column,

@@ -73,6 +73,9 @@ int64_t getPanelRows(ArrayRef<int64_t> shape, VectorType a);
 /// diagonal.
 SmallVector<int64_t> getPanelShape(int64_t size);
 SmallVector<int64_t> getLowerShape(int64_t size);
+/// Rows and columns of a square matrix in panels, a power of two; 0 if the tile
+/// is none.
+int64_t getLowerSize(MemRefType panels);
 /// Number of a block among those, of a matrix of `blocks` rows of blocks: one
 /// column of blocks follows the other.
 int64_t getLowerBlock(int64_t row, int64_t column, int64_t blocks);

@@ -114,7 +114,7 @@ def GdnTile_CopyInOp : GdnTile_CopyOp<"copy_in"> {
     With a `map` of the source a tile that is valid as a whole is moved by the copy engine, in
     one instruction of one thread; other tiles are moved and filled as without it.
 
-    With `lower` the tile is a lower triangular matrix of C columns in panels (see `gdn_tile.mma`), and
+    With `lower` the tile is a lower triangular matrix of C columns, a power of two, in panels (see `gdn_tile.mma`), and
     the source holds its C / 16 = m columns of blocks of 16x16, each from the diagonal on: 8 m (m + 1) rows of
     16 elements, whole rows of the last two dimensions, which raw copies of blocks have written. What lies above is
     zero. A bound admits all rows or none.
