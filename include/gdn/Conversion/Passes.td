@@ -145,6 +145,10 @@ def ConvertGdnTileToNVVMPass
       `ldmatrix`, `stmatrix` (sm_90 and later) or `movmatrix`; asynchronous
       copies become `cp.async` and tokens disappear. Copies with a tensor map become one
       `cp.async.bulk.tensor` where the whole tile is valid, and stay what they are where it is not.
+      A copy of `lower` into a stage is one `cp.async.bulk` for each column of blocks; the zeros
+      above the diagonal are written once, by all threads where the ring starts.
+    * In roles of fewer than 224 registers products read left operands that are whole stages
+      from shared memory.
     * exp, log, sqrt and the like are the hardware's approximations; nothing calls
       libdevice.
 

@@ -85,14 +85,13 @@ LogicalResult KernelLowering::checkType(Operation *op, Type type) {
     return op->emitOpError()
            << "fragment " << type << " has 16 rows, but " << warps
            << " warps hold " << 16 * warps << " in the accumulator layout";
-  RoleOp role = getRole(op);
-  if (kernel.getLayout() == FragmentLayoutKind::Accumulator && rows == 64 &&
-      warps == 8 && !(role && role.getWarpsOfTeam() == 4) &&
-      !isa<arith::ConstantOp>(op))
+  if (RoleOp role = getRole(op))
+    warps = role.getWarpsOfTeam();
+  if (kernel.getLayout() == FragmentLayoutKind::Accumulator && rows > 16 &&
+      rows != 16 * warps && !isInWarp(op) && !isa<arith::ConstantOp>(op))
     return op->emitOpError()
-           << "fragment " << type
-           << " has the 64 rows of a warpgroup, but the kernel has 8 warps and "
-              "it stands in no role of 4";
+           << "fragment " << type << " has " << rows << " rows, but the "
+           << warps << " warps that it stands in hold " << 16 * warps;
   return FragmentLayout::get(kernel, vector, [&] { return op->emitOpError(); });
 }
 

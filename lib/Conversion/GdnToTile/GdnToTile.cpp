@@ -69,7 +69,7 @@ LogicalResult checkFused(RecurrencePlan &plan) {
   return success();
 }
 
-// Nor have the blocks of one that makes P beside the scan any other form.
+// Blocks that make P beside their scan have one form too.
 LogicalResult checkScoresAhead(RecurrencePlan &plan) {
   auto fail = [&](const Twine &what) {
     return plan.op.emitOpError("scores_ahead in a tile program needs ") << what;
@@ -80,11 +80,10 @@ LogicalResult checkScoresAhead(RecurrencePlan &plan) {
       plan.write)
     return fail("the delta rule, a gate per head or none, and no erase or "
                 "write");
-  bool isWide = plan.valueBlock == kAheadRows ||
-                (plan.wideFrom && 2 * plan.valueBlock == kAheadRows);
+  bool isWide = (plan.wideFrom ? 2 : 1) * plan.valueBlock == kAheadRows;
   if (plan.chunk != 64 || plan.stages < 2 || !isWide)
     return fail("chunk = 64, two stages or more and blocks of 128 rows: "
-                "value_block = 128, or 64 and wide_from");
+                "value_block = 128, or 64 with wide_from");
   if (std::optional<int64_t> length = getConstantIntValue(plan.length);
       length && !plan.offsets && *length <= plan.chunk)
     return fail("more than one chunk, but T = ") << *length;

@@ -221,6 +221,8 @@ void mlir::gdn::planScans(RecurrencePlan &plan) {
   places.wideLater = countWide(plan, b, later, most);
   places.usualFirst = b.createOrFold<arith::SubIOp>(first, places.wideFirst);
   places.usualLater = b.createOrFold<arith::SubIOp>(later, places.wideLater);
+  // Where anything is cut P is made in any case: whether a later scan reads it
+  // is a long expression of the sizes, for schedules that nobody selects.
   if (!plan.scoresAhead)
     plan.needsScores = constant(1);
   else if (plan.valueBlock == kAheadRows)

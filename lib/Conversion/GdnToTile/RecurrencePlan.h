@@ -106,8 +106,9 @@ struct RecurrencePlan {
   Value length, sequences;
   /// [slots, Hv, parts, C, C], or the blocks of C x C: T, or N, whose second
   /// part is there only if the chunk has a split row; [slots, Hv, C, C], or its
-  /// blocks: P, with `parts` as T where there are two; [slots, Hv, rows * C +
-  /// flags]: factors of the tokens, as `GateRow` says.
+  /// blocks: P, with `parts` as T where there are two, null where no scan reads
+  /// it; [slots, Hv, rows * C + flags]: factors of the tokens, as `GateRow`
+  /// says.
   Value inverse, scores, gates;
   /// With a gate per channel: q and k times their decay since the chunk's start
   /// and k times the decay to its end [slots, Hv, C, K], with `parts` as P; the

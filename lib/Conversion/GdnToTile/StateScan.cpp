@@ -14,7 +14,7 @@
 //   S  <- exp(G_C) S + (exp(G_C - G) o U^T) K
 //
 // T, P and the factors exp(G) come from the workspaces of a prepare kernel, or
-// are made in the same kernel, ahead of the scan.
+// all of them, or P alone, are made in the same kernel, ahead of the scan.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,6 +68,7 @@ void StateScan::addArguments() {
   inverse = k.argument(plan.inverse);
   if (hasOutput && !makesScores)
     scores = k.argument(plan.scores);
+  assert((!hasOutput || makesScores || scores) && "a scan without P");
   gates = k.argument(plan.gates);
   if (hasOutput)
     decayedQ = k.argument(plan.decayedQ);

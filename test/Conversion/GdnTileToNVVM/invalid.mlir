@@ -143,7 +143,21 @@ func.func @streaming() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1,
 // -----
 
 func.func @no_warpgroup() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 8, layout = accumulator>} {
-  // expected-error @+1 {{fragment 'vector<64x1xi32>' has the 64 rows of a warpgroup, but the kernel has 8 warps and it stands in no role of 4}}
+  // expected-error @+1 {{fragment 'vector<64x1xi32>' has 64 rows, but the 8 warps that it stands in hold 128}}
   %r = gdn_tile.iota : vector<64x1xi32>
+  return
+}
+
+// -----
+
+func.func @all_rows_in_a_warpgroup() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 8, layout = accumulator>} {
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(8) {
+    }
+    gdn_tile.role "ahead" warps(4) {
+      // expected-error @+1 {{fragment 'vector<128x1xi32>' has 128 rows, but the 4 warps that it stands in hold 64}}
+      %r = gdn_tile.iota : vector<128x1xi32>
+    }
+  }
   return
 }

@@ -118,10 +118,22 @@ func.func @no_delta(%q: memref<1x128x1x64xbf16>, %s: memref<1x1x64x64xf32>) {
 // -----
 
 func.func @no_wide(%q: memref<1x128x1x64xbf16>, %b: memref<1x128x1xf32>, %s: memref<1x1x64x64xf32>) {
-  // expected-error @+1 {{scores_ahead in a tile program needs chunk = 64, two stages or more and blocks of 128 rows: value_block = 128, or 64 and wide_from}}
+  // expected-error @+1 {{scores_ahead in a tile program needs chunk = 64, two stages or more and blocks of 128 rows: value_block = 128, or 64 with wide_from}}
   gdn.recurrence ins(%q, %q, %q : memref<1x128x1x64xbf16>, memref<1x128x1x64xbf16>, memref<1x128x1x64xbf16>) beta(%b : memref<1x128x1xf32>)
       outs(%q, %s : memref<1x128x1x64xbf16>, memref<1x1x64x64xf32>)
       {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2, scores_ahead = true>}
+  return
+}
+
+// -----
+
+// Blocks of 256 rows would be the wide ones.
+
+func.func @too_wide(%q: memref<?x128x1x64xbf16>, %v: memref<?x128x1x256xbf16>, %b: memref<?x128x1xf32>, %s: memref<?x1x256x64xf32>) {
+  // expected-error @+1 {{scores_ahead in a tile program needs chunk = 64, two stages or more and blocks of 128 rows}}
+  gdn.recurrence ins(%q, %q, %v : memref<?x128x1x64xbf16>, memref<?x128x1x64xbf16>, memref<?x128x1x256xbf16>) beta(%b : memref<?x128x1xf32>)
+      outs(%v, %s : memref<?x128x1x256xbf16>, memref<?x1x256x64xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 128, stages = 2, wide_from = 9, scores_ahead = true>}
   return
 }
 

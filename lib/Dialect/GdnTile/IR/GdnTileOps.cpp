@@ -5,7 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "gdn/Dialect/GdnTile/IR/FragmentLayout.h"
 #include "gdn/Dialect/GdnTile/IR/GdnTile.h"
 
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -187,25 +186,38 @@ static LogicalResult verifyCopy(Operation *op, Type tileType, Type globalType,
   return verifyAccess(op, global, numIndices, dims, numValid);
 }
 
-// Whole rows of the last two dimensions, along which the tile runs.
+// Whole rows of 32 bytes of the last two dimensions, along which the tile runs.
+// In shared memory the order repeats after 8 rows.
 static bool hasWholeRows(MemRefType tile, MemRefType global,
-                         ArrayRef<int64_t> dims) {
+                         ArrayRef<int64_t> dims, ValueRange indices) {
   int64_t rank = global.getRank();
-  return tile.getRank() == 2 && rank > 1 && dims[0] == rank - 2 &&
-         dims[1] == rank - 1 &&
-         tile.getElementType() == global.getElementType() &&
-         tile.getDimSize(1) == global.getDimSize(rank - 1);
+  if (tile.getRank() != 2 || rank < 2 || dims[0] != rank - 2 ||
+      dims[1] != rank - 1 || tile.getElementType() != global.getElementType() ||
+      tile.getDimSize(1) != kPanelColumns ||
+      tile.getElementTypeBitWidth() != 16 ||
+      tile.getDimSize(1) != global.getDimSize(rank - 1))
+    return false;
+  std::optional<int64_t> row = getConstantIntValue(indices[rank - 2]);
+  return getConstantIntValue(indices[rank - 1]) == 0 && (!row || *row % 8 == 0);
 }
 
 static LogicalResult verifyLower(CopyInOp op, MemRefType tile,
                                  MemRefType source) {
   int64_t size = getLowerSize(tile);
-  if (size != 0 && tile.getElementTypeBitWidth() == 16 && !op.getMap() &&
-      hasWholeRows(tile, source, op.getDims()) &&
+  auto admitsAllOrNone = [&](Value bound, int64_t all) {
+    std::optional<int64_t> value = getConstantIntValue(bound);
+    return !value || *value <= 0 || *value >= all;
+  };
+  bool isWhole =
+      llvm::all_of(llvm::zip(op.getValid(), tile.getShape()), [&](auto bound) {
+        return admitsAllOrNone(std::get<0>(bound), std::get<1>(bound));
+      });
+  if (size != 0 && isWhole && !op.getMap() &&
+      hasWholeRows(tile, source, op.getDims(), op.getIndices()) &&
       source.getShape().take_back(2) == ArrayRef<int64_t>(getLowerShape(size)))
     return success();
-  return op.emitOpError("copies the blocks of a lower triangular matrix into "
-                        "panels of 16 columns of 16 bits, but moves ")
+  return op.emitOpError("copies all blocks of a lower triangular matrix into "
+                        "panels of 16 columns of 16 bits, or none, but moves ")
          << tile << " along dims [" << op.getDims() << "] of " << source;
 }
 
@@ -273,10 +285,10 @@ LogicalResult CopyOutOp::verify() {
   auto tile = cast<MemRefType>(getTile().getType());
   auto destination = cast<MemRefType>(getDestination().getType());
   if (getRaw() &&
-      (getMap() || !hasWholeRows(tile, destination, getDims()) ||
-       SharedLayout(tile).getPanelStride() != SharedLayout(tile).getBytes()))
-    return emitOpError("is raw, so it moves whole rows of the last two "
-                       "dimensions in one panel and without a map, but moves ")
+      (getMap() || !getValid().empty() || tile.getDimSize(0) % 8 != 0 ||
+       !hasWholeRows(tile, destination, getDims(), getIndices())))
+    return emitOpError("is raw, so it moves whole rows of 32 bytes from a "
+                       "multiple of 8 on, without bounds and map, but moves ")
            << tile << " along dims [" << getDims() << "] of " << destination;
   Type from = tile.getElementType(), to = destination.getElementType();
   if (from != to)

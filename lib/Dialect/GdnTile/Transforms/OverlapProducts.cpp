@@ -347,7 +347,8 @@ static void countPending(Block &block) {
 }
 
 // Whether the fragments of all products of a block fit the registers of a
-// thread at the same time, where blocks share a multiprocessor.
+// thread at the same time, where blocks share a multiprocessor. Those of two
+// key heads do not, and ptxas serializes what it is told to overlap (C7511).
 static bool fitsRegisters(Block &block, KernelAttr kernel) {
   constexpr int64_t all = 65536;
   int64_t blocks = kernel.getBlocks(), threads = 32 * kernel.getWarps();

@@ -189,7 +189,8 @@ void Specializer::createRings() {
   }
   if (candidate.ahead) {
     // A team that acquires a stage has seen the release before the last only if
-    // there are as many stages as teams.
+    // there are as many stages as teams, and two, so that one is filled while
+    // the other is read.
     aheadTiles.tiles = candidate.ahead->outputs;
     createRing(aheadTiles, std::max<int64_t>(2, candidate.ahead->op.getTeams()),
                kGroupWarps, mathWarps);

@@ -123,11 +123,14 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     `value_block` rows (chunk = 8), or one warp with eight rows, and the caches are
     not streamed past (token by token).
 
-    With `scores_ahead` four more warps of a block of 128 rows (`value_block` 128, or 64 and `wide_from`) make P of the
-    next chunks beside those that scan, and the prepare kernel, which then makes only T, reads no q: for the delta rule
-    with 16-bit inputs, a gate per head or none, `precision = default`, chunks of 64, two stages or more and at most
-    128 key channels, on targets with warpgroup products. With `wide_from` the prepare kernel too is chosen when the function is called. The
-    bits are the same. It pays where memory is what bounds both kernels: one or two value heads per key head.
+    With `scores_ahead` four more warps of a block of 128 rows (`value_block` 128, or 64 with
+    `wide_from`) make P of the next chunks beside those that scan, and the prepare kernel,
+    which then makes only T, reads no q: for the delta rule with 16-bit inputs, a gate per
+    head or none, no erase or write, `precision = default`, chunks of 64 and more than one of
+    them, two stages or more and at most 128 key channels, on targets with warpgroup
+    products. With `wide_from` the prepare kernel too is chosen when the function is called.
+    The bits are the same. It pays where memory is what bounds both kernels: one or two
+    value heads per key head.
 
     On the GPU `fused` is one kernel, in which eight more warps of each block make T and P of the next chunks while
     four scan: for 16-bit inputs with a gate per head or none, `precision = default`, chunks of 64, a `value_block`

@@ -82,7 +82,8 @@ int64_t getLowerBlock(int64_t row, int64_t column, int64_t blocks);
 /// @}
 
 /// Whether a product of a kernel can run as warpgroup products (wgmma): 64 rows
-/// in 4 warps, 16-bit operands, and a tile in panels of 128 bytes.
+/// for each warpgroup, or for the one of a role, 16-bit operands, and a tile in
+/// panels of 128 bytes or, transposed, of 16 columns.
 bool fitsWarpgroup(MmaOp op, KernelAttr kernel);
 /// The same, for the kernel that the product stands in.
 bool fitsWarpgroup(MmaOp op);

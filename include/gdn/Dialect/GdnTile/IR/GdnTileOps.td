@@ -114,10 +114,12 @@ def GdnTile_CopyInOp : GdnTile_CopyOp<"copy_in"> {
     With a `map` of the source a tile that is valid as a whole is moved by the copy engine, in
     one instruction of one thread; other tiles are moved and filled as without it.
 
-    With `lower` the tile is a lower triangular matrix of C columns, a power of two, in panels (see `gdn_tile.mma`), and
-    the source holds its C / 16 = m columns of blocks of 16x16, each from the diagonal on: 8 m (m + 1) rows of
-    16 elements, whole rows of the last two dimensions, which raw copies of blocks have written. What lies above is
-    zero. A bound admits all rows or none.
+    With `lower` the tile is a lower triangular matrix of C columns, a power of two, in
+    panels (see `gdn_tile.mma`), and the source holds its C / 16 = m columns of blocks of
+    16x16, each from the diagonal on: 8 m (m + 1) rows of 16 elements, whole rows of the
+    last two dimensions, which raw copies of blocks have written. What lies above is zero.
+    A bound of rows counts those of the tile, C m or more of them or none; one of columns
+    admits all 16 or none.
 
     ```mlir
     gdn_tile.copy_in %k[%row, %head, %c0] dims [0, 2] valid(%rows, %c128) to %tile
@@ -148,9 +150,10 @@ def GdnTile_CopyOutOp : GdnTile_CopyOp<"copy_out"> {
     are not written. Element types are equal. With a `map` of the destination the copy
     engine moves tiles that are valid as a whole; it has read them behind the op.
 
-    With `raw` the elements are written in the order in which they lie in shared memory, which is up to
-    the target, as a `gdn_tile.copy_in` of `lower` reads them. The tile's rows are whole rows of the last two
-    dimensions of the destination, of 32, 64 or 128 bytes, so that its bytes are contiguous on both sides.
+    With `raw` the elements are written in the order in which they lie in shared memory,
+    which is up to the target, as a `gdn_tile.copy_in` of `lower` reads them. The tile's rows
+    are whole rows of 32 bytes of the last two dimensions of the destination, from a row on
+    that is a multiple of 8: its bytes are contiguous on both sides.
 
     ```mlir
     gdn_tile.copy_out %tile to %o[%row, %head, %c0] dims [0, 2] valid(%rows, %c64)

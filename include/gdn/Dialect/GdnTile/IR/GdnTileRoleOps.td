@@ -18,7 +18,8 @@ def GdnTile_AheadOp : GdnTile_Op<"ahead", [
 
     `gdn-tile-specialize-warps` gives the region a role of `teams` warpgroups, which take
     turns: team t runs the iterations t, t + teams, ... and is as far ahead as the stages
-    of the tiles reach. Without roles it is run in its place.
+    of the tiles reach. Without roles it is run in its place, in kernels of four warps and
+    on the CPU.
 
     ```mlir
     gdn_tile.ahead teams(2) {
@@ -210,7 +211,7 @@ def GdnTile_RareMmaOp : GdnTile_Op<"rare_mma", [
     not hold the ring is left alone, so the producer acquires and commits a stage for each
     time that it does.
 
-    `a` is a 16-bit fragment of whole warpgroups, `b` its columns wide. Only in a role; with a
+    `a` is a 16-bit fragment of whole warpgroups, `b` as wide, or in panels of 16 columns as that of `gdn_tile.mma`. Only in a role; with a
     ring all its warps are consumers.
 
     ```mlir
@@ -223,7 +224,8 @@ def GdnTile_RareMmaOp : GdnTile_Op<"rare_mma", [
   let extraClassDeclaration = [{
     /// The ring, if `b` is one.
     RingOp getRing();
-    /// The tile, memref<NxKxT>, or the buffer of the ring, memref<1xNxKxT>.
+    /// The tile, memref<NxKxT> or its panels, or the buffer of the ring, the
+    /// same with a 1 in front.
     Value getBuffer();
   }];
   let assemblyFormat = [{

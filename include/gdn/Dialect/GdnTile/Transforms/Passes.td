@@ -192,7 +192,7 @@ def GdnTileSpecializeWarpsPass
 
     What a `gdn_tile.ahead` of the loop's body does gets a role of its own, too: *ahead*, of as many teams of
     four warps as it says, which take turns. Tiles that it reads are copied n iterations ahead,
-    those that only math reads 2; the tiles that it writes have a stage for each team, acquired in
+    those that only math reads 2; the tiles that it writes have a stage for each team, two at least, acquired in
     front of the first store. A branch with one product of such a tile becomes a `gdn_tile.rare_mma`. It
     stays in its place if the rest of the iteration writes its tiles, or if it needs what is no number.
 
@@ -310,7 +310,9 @@ def GdnTileOverlapProductsPass
     Loads from shared memory that stand in the shadow of products are issued in front of
     these: they would queue behind the operands of the products. Not so in a role with less than
     224 registers: there loads and broadcasts stand where they are used, and all products of
-    one left operand are waited for together, so that it is free.
+    one left operand are waited for together, so that it is free. Where blocks share a
+    multiprocessor, products stay as they are if the fragments of all of an IR block need more than
+    three quarters of a thread's registers.
 
     Neither a product nor its wait crosses a `gdn_tile.barrier`, a `gdn_tile.wait` or
     an op with regions, and no wait crosses the `gdn_tile.ring_release` of the stage that its product reads: behind a barrier, products do not read what other warps
