@@ -48,19 +48,21 @@ LogicalResult checkScan(RecurrencePlan &plan) {
   return success();
 }
 
-// What one kernel does needs warps beside those of the scan.
-LogicalResult checkFused(RecurrencePlan &plan) {
-  if (failed(checkScan(plan)))
-    return failure();
+// What warps beside those of a scan make ahead of it. `subject` is what asks
+// for it, with its verb.
+LogicalResult checkAhead(RecurrencePlan &plan, StringRef subject,
+                         StringRef models, bool hasModel, StringRef blocks,
+                         bool hasBlocks) {
   auto fail = [&](const Twine &what) {
-    return plan.op.emitOpError("fused phases in a tile program need ") << what;
+    return plan.op.emitOpError() << subject << " " << what;
   };
   if (plan.type.isF32() || plan.isHigh)
     return fail("inputs of 16 bits and precision = default");
-  if (plan.gateKind == GateKind::Channel || plan.hasErase || plan.write)
-    return fail("a gate per head or none, and no erase or write");
-  if (plan.chunk != 64 || plan.valueBlock != 64 || plan.stages < 2)
-    return fail("chunk = 64, value_block = 64 and two stages or more");
+  if (!hasModel || plan.gateKind == GateKind::Channel || plan.hasErase ||
+      plan.write)
+    return fail(models + "a gate per head or none, and no erase or write");
+  if (plan.chunk != 64 || plan.stages < 2 || !hasBlocks)
+    return fail("chunk = 64, " + blocks);
   if (std::optional<int64_t> length = getConstantIntValue(plan.length);
       length && !plan.offsets && *length <= plan.chunk)
     return fail("more than one chunk, but T = ") << *length;
@@ -69,27 +71,21 @@ LogicalResult checkFused(RecurrencePlan &plan) {
   return success();
 }
 
-// Blocks that make P beside their scan have one form too.
+LogicalResult checkFused(RecurrencePlan &plan) {
+  if (failed(checkScan(plan)))
+    return failure();
+  return checkAhead(plan, "fused phases in a tile program need",
+                    /*models=*/"", /*hasModel=*/true,
+                    "value_block = 64 and two stages or more",
+                    plan.valueBlock == 64);
+}
+
 LogicalResult checkScoresAhead(RecurrencePlan &plan) {
-  auto fail = [&](const Twine &what) {
-    return plan.op.emitOpError("scores_ahead in a tile program needs ") << what;
-  };
-  if (plan.type.isF32() || plan.isHigh)
-    return fail("inputs of 16 bits and precision = default");
-  if (!plan.isDelta || plan.gateKind == GateKind::Channel || plan.hasErase ||
-      plan.write)
-    return fail("the delta rule, a gate per head or none, and no erase or "
-                "write");
-  bool isWide = (plan.wideFrom ? 2 : 1) * plan.valueBlock == kAheadRows;
-  if (plan.chunk != 64 || plan.stages < 2 || !isWide)
-    return fail("chunk = 64, two stages or more and blocks of 128 rows: "
-                "value_block = 128, or 64 with wide_from");
-  if (std::optional<int64_t> length = getConstantIntValue(plan.length);
-      length && !plan.offsets && *length <= plan.chunk)
-    return fail("more than one chunk, but T = ") << *length;
-  if (plan.keyPad > 128)
-    return fail("at most 128 key channels, but K = ") << plan.keySize;
-  return success();
+  return checkAhead(plan, "scores_ahead in a tile program needs",
+                    "the delta rule, ", plan.isDelta,
+                    "two stages or more and blocks of 128 rows: value_block = "
+                    "128, or 64 with wide_from",
+                    (plan.wideFrom ? 2 : 1) * plan.valueBlock == kAheadRows);
 }
 
 LogicalResult convertRecurrence(RecurrenceOp op, StateStart start,

@@ -177,16 +177,13 @@ def test_two_warpgroups(model):
             assert all(same_bits(a, b) for a, b in zip(got, run(narrow, x)))
 
 
-@pytest.mark.parametrize("hard", (False, True))
-@pytest.mark.parametrize("model", ("linear", "ssd", "delta", "gated_delta"))
-def test_one_kernel(model, hard):
-    """T and P made beside the scan: tails, packed sequences, pools, split rows, the bits of two kernels."""
-    base = Problem(model, K=128, V=128, stages=3, chunk=64, value_block=64, phases="fused")
+def check_beside_the_scan(base, split, hard):
+    """Tails, packed sequences, pools, split rows; the bits of the schedule with the changes `split`."""
     dense = base.but(B=3, T=333, V=200, layout="k_first")
     starts = (0, 0, 130, 131, 131, 387, 500, 500)
     packed = base.but(T=500, starts=starts, slots=(5, 2, -1, 0, 3, 7, 1), pool=9)
-    *fused, split = load(dense.text(), packed.text(), dense.but(phases="split").text())
-    for p, kernel in zip((dense, packed), fused):
+    *kernels, other = load(dense.text(), packed.text(), dense.but(**split).text())
+    for p, kernel in zip((dense, packed), kernels):
         x = inputs(p)
         if hard:
             x["k"][:, 40:200] = x["k"][:, 40:41]
@@ -194,27 +191,24 @@ def test_one_kernel(model, hard):
         if not hard:
             check(p, got, expected(p, x))
         if p == dense:
-            assert all(same_bits(a, b) for a, b in zip(got, run(split, x)))
+            assert all(same_bits(a, b) for a, b in zip(got, run(other, x)))
 
 
 @pytest.mark.parametrize("hard", (False, True))
+@pytest.mark.parametrize("model", ("linear", "ssd", "delta", "gated_delta"))
+def test_one_kernel(model, hard):
+    """T and P made beside the scan."""
+    base = Problem(model, K=128, V=128, stages=3, chunk=64, value_block=64, phases="fused")
+    check_beside_the_scan(base, dict(phases="split"), hard)
+
+
+@pytest.mark.parametrize("hard", (False, True))
+@pytest.mark.parametrize("Hqk", (2, 4))
 @pytest.mark.parametrize("model", ("delta", "gated_delta"))
-def test_scores_beside_the_scan(model, hard):
-    """P made by a warpgroup of the scan: tails, packed sequences, pools, split rows, the bits of P from memory."""
-    base = Problem(model, K=128, V=128, stages=3, chunk=64, value_block=128, scores_ahead=True)
-    dense = base.but(B=3, T=333, V=200, layout="k_first")
-    starts = (0, 0, 130, 131, 131, 387, 500, 500)
-    packed = base.but(T=500, Hqk=4, starts=starts, slots=(5, 2, -1, 0, 3, 7, 1), pool=9)
-    *ahead, split = load(dense.text(), packed.text(), dense.but(value_block=64, scores_ahead=False).text())
-    for p, kernel in zip((dense, packed), ahead):
-        x = inputs(p)
-        if hard:
-            x["k"][:, 40:200] = x["k"][:, 40:41]
-        got = run(kernel, x)
-        if not hard:
-            check(p, got, expected(p, x))
-        if p == dense:
-            assert all(same_bits(a, b) for a, b in zip(got, run(split, x)))
+def test_scores_beside_the_scan(model, Hqk, hard):
+    """P made by a warpgroup of the scan; with four key heads T of two of them in a block."""
+    base = Problem(model, Hqk=Hqk, K=128, V=128, stages=3, chunk=64, value_block=128, scores_ahead=True)
+    check_beside_the_scan(base, dict(value_block=64, scores_ahead=False), hard)
 
 
 @pytest.mark.parametrize("scores_ahead", (False, True))
