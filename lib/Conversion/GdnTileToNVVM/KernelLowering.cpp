@@ -342,15 +342,36 @@ void KernelLowering::findRingFences(const DenseSet<Value> &operands) {
   });
 }
 
+// Whether one of `ops`, which come with all ops around them, may run behind
+// `op`. Roles run side by side.
+static bool isFollowedByAny(Operation *op, const DenseSet<Operation *> &ops) {
+  for (; !isa<func::FuncOp>(op); op = op->getParentOp()) {
+    if (isa<LoopLikeOpInterface, RolesOp>(op) && ops.contains(op))
+      return true;
+    for (Operation *next = op->getNextNode(); next; next = next->getNextNode())
+      if (ops.contains(next))
+        return true;
+  }
+  return false;
+}
+
 void KernelLowering::findProxyFences() {
   DenseSet<Value> operands;
-  func.walk([&](MmaOp op) { operands.insert(getAllocation(op.getB())); });
+  DenseSet<Operation *> products;
+  auto add = [&](Operation *product, Value operand) {
+    operands.insert(getAllocation(operand));
+    for (; product; product = product->getParentOp())
+      products.insert(product);
+  };
+  func.walk([&](MmaOp op) { add(op, op.getB()); });
   func.walk([&](RareMmaOp op) {
     if (Value buffer = op.getBuffer())
-      operands.insert(getAllocation(buffer));
+      add(op, buffer);
   });
   findRingFences(operands);
   func.walk([&](BarrierOp barrier) {
+    if (!isFollowedByAny(barrier, products))
+      return;
     // At the start of a block nothing is known of what came before.
     Operation *op = barrier->getPrevNode();
     while (op && !isa<BarrierOp>(op) && !writesOperand(*op, operands))

@@ -40,8 +40,8 @@ func.func @k_major(%out: memref<64x64xf32>)
 }
 
 // Only barriers in front of which a product's tile may have been written fence
-// the proxies: not the one behind the store to %out. The bound on registers
-// comes from the blocks that an SM shall hold.
+// the proxies: not the one behind the store to %out, and none behind the last
+// product. The bound on registers comes from the blocks that an SM shall hold.
 
 // CHECK-LABEL: llvm.func @fences
 // CHECK-SAME: nvvm.minctasm = 3 : i32
@@ -50,6 +50,8 @@ func.func @k_major(%out: memref<64x64xf32>)
 // CHECK-NOT: nvvm.fence.proxy
 // CHECK: nvvm.barrier
 // CHECK: nvvm.fence.proxy
+// CHECK: nvvm.barrier
+// CHECK-NOT: nvvm.fence.proxy
 // CHECK: nvvm.barrier
 // CHECK-NOT: nvvm.fence.proxy
 // CHECK: llvm.return
@@ -67,6 +69,31 @@ func.func @fences()
   gdn_tile.barrier
   gdn_tile.store %r, %k[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
   gdn_tile.barrier
+  %t = gdn_tile.mma %zero, %k : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+  %u = arith.truncf %t : vector<64x64xf32> to vector<64x64xbf16>
+  gdn_tile.store %u, %k[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+  gdn_tile.barrier
+  return
+}
+
+// In a loop the next iteration's product follows.
+
+// CHECK-LABEL: llvm.func @fences_in_a_loop
+// CHECK: wgmma
+// CHECK: nvvm.fence.proxy
+// CHECK-NEXT: nvvm.barrier
+func.func @fences_in_a_loop(%n: index)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %zero = arith.constant dense<0.0> : vector<64x64xbf16>
+  scf.for %i = %c0 to %n step %c1 {
+    %t = gdn_tile.mma %zero, %k : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %u = arith.truncf %t : vector<64x64xf32> to vector<64x64xbf16>
+    gdn_tile.store %u, %k[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+    gdn_tile.barrier
+  }
   return
 }
 

@@ -10,7 +10,6 @@ func.func @copies(%x: memref<?x64xbf16>, %g: memref<?x4xbf16>, %b: memref<?x4xf3
   %k = memref.alloc() : memref<64x64xbf16, #shared>
   %q = memref.alloc() : memref<64x64xbf16, #shared>
   %gate = memref.alloc() : memref<64xf32, #shared>
-  %beta = memref.alloc() : memref<64xf32, #shared>
   %sums = memref.alloc() : memref<65x72xf32, #shared>
   // The copy that converts is no part of the group, but what follows it is.
   // CHECK: %[[K:.*]] = gdn_tile.copy_in %{{.*}} -> !gdn_tile.token
@@ -23,6 +22,8 @@ func.func @copies(%x: memref<?x64xbf16>, %g: memref<?x4xbf16>, %b: memref<?x4xf3
   gdn_tile.copy_in %x[%i, %c0] dims [0, 1] to %k : memref<?x64xbf16> to memref<64x64xbf16, #shared>
   %j = arith.addi %i, %c1 : index
   gdn_tile.copy_in %g[%j, %c0] dims [0] to %gate : memref<?x4xbf16> to memref<64xf32, #shared>
+  // An allocation between copies does not part them.
+  %beta = memref.alloc() : memref<64xf32, #shared>
   gdn_tile.copy_in %b[%j, %c0] dims [0] to %beta : memref<?x4xf32> to memref<64xf32, #shared>
   gdn_tile.cumsum %gate : memref<64xf32, #shared>
   // Running sums wait for memory at the same time: the group is waited for behind them.

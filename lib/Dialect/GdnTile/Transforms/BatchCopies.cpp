@@ -9,6 +9,7 @@
 #include "gdn/Dialect/GdnTile/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
 
 namespace mlir::gdn_tile {
@@ -73,7 +74,7 @@ static void batchBlock(Block &block) {
     } else if (isa<CopySumsOp>(op) && last) {
       // What it waits for comes together with the copies in front.
       last = &op;
-    } else if (!isPure(&op)) {
+    } else if (!isPure(&op) && !isa<memref::AllocOp>(op)) {
       finish();
     }
   }

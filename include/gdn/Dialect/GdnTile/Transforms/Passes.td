@@ -16,8 +16,8 @@ def GdnTileBatchCopiesPass
   let description = [{
     Before: a tile program with synchronous `gdn_tile.copy_in` ops, each of which waits
     for global memory. After: two or more of them that follow one another, with nothing
-    but pure ops between, are asynchronous, joined, and waited for once behind
-    the last. Copies that convert elements stay synchronous, but do not end a row
+    but pure ops and allocations between, are asynchronous, joined, and waited for once
+    behind the last. Copies that convert elements stay synchronous, but do not end a row
     of copies.
 
     ```mlir
