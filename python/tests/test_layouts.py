@@ -329,6 +329,63 @@ def test_accumulators_stored_as_pairs_have_few_conflicts(row_bytes):
         assert conflicts(tile.address(G, byte + 4 * T), 4) == 1
 
 
+# --- panels of 16 columns ---------------------------------------------------------
+
+
+def panel_address(n, k, rows):
+    """A matrix N x K of 16 bits: rows of 16 bytes, eight n for one k, 16 of k and then the next eight n."""
+    return (k // 16 * 2 * rows + n // 8 * 16 + k % 16) * 16 + n % 8 * 2
+
+
+def in_panels(matrix):
+    n, k = np.meshgrid(*(np.arange(size) for size in matrix.shape), indexing="ij")
+    memory = np.full(matrix.size, -1, matrix.dtype)
+    memory[panel_address(n, k, len(matrix)) // 2] = matrix
+    return memory
+
+
+def test_transposed_blocks_are_stored_in_the_order_of_their_registers():
+    """Word p of lane l of the fragment k x n lies at byte 128 p + 4 l of the 512 of its block."""
+    matrix = np.arange(64 * 64).reshape(64, 64)
+    memory = in_panels(matrix)
+    for n, k in np.ndindex(4, 4):
+        block = matrix[16 * n : 16 * n + 16, 16 * k : 16 * k + 16]
+        words = np.concatenate(accumulators(block.T)).reshape(4, 2, 32)  # word, half, lane
+        at = panel_address(16 * n, 16 * k, 64) // 2
+        assert np.array_equal(memory[at : at + 256].reshape(4, 32, 2), words.transpose(0, 2, 1))
+
+
+def test_blocks_of_a_panel_follow_one_another():
+    """So what lies on and below the diagonal is contiguous in each panel."""
+    for k in range(4):
+        places = [panel_address(16 * n, 16 * k, 64) for n in range(4)]
+        assert places == [2048 * k + 512 * n for n in range(4)]
+
+
+def test_panels_are_a_right_operand_without_swizzle():
+    """wgmma, MN-major: ((8, n), (8, k)) elements in steps of ((1, SBO), (8, LBO)); 16 columns k to a product."""
+    n, k = np.meshgrid(np.arange(64), np.arange(16), indexing="ij")
+    leading, stride = 128, 256
+    canonical = n % 8 * 2 + n // 8 * stride + k % 8 * 16 + k // 8 * leading
+    for panel in range(4):
+        assert np.array_equal(panel_address(n, k + 16 * panel, 64), canonical + 2048 * panel)
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (32, 32), (16, 16)])
+def test_ldmatrix_trans_loads_b_of_panels(shape):
+    """A row for each lane, and no bank conflicts: fragments of two n tiles."""
+    matrix = np.arange(shape[0] * shape[1], dtype=np.int64).reshape(shape)
+    memory = in_panels(matrix)
+    for n in range(0, shape[0], 16):
+        for k in range(0, shape[1], 16):
+            addresses = panel_address(n, k, shape[0]) + 16 * LANES
+            assert conflicts(addresses, 16) == 1
+            loaded = ldmatrix(memory, addresses, 4, transpose=True).reshape(2, 4, 32)
+            for half in range(2):
+                block = matrix[n + 8 * half : n + 8 * half + 8, k : k + 16]
+                assert np.array_equal(loaded[half], gather(block.T, b_k16n8, 4))
+
+
 # --- warps of a warpgroup ---------------------------------------------------------
 
 

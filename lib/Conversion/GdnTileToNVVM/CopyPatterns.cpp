@@ -23,14 +23,11 @@ namespace {
 /// neighbouring elements, neighbouring threads neighbouring pieces.
 class TileCopy {
 public:
-  /// How elements lie in global memory: as dims say; raw; or the blocks of a
-  /// lower triangular matrix, raw.
-  enum class Form { Plain, Raw, Lower };
-
+  /// `isLower`: the blocks of a lower triangular matrix to its panels.
   TileCopy(Emitter &emitter, const KernelLowering &kernel, Operation *op,
            MemRefType global, MemRefType tile, ArrayRef<int64_t> dims,
            Value globalBase, Value tileBase, ArrayRef<ValueRange> indices,
-           ArrayRef<ValueRange> valid, Form form);
+           ArrayRef<ValueRange> valid, bool isLower = false);
 
   /// `inLoop` for tiles that are rarely moved this way: little code and few
   /// registers.
@@ -49,7 +46,6 @@ private:
   void forEachPiece(bool inLoop, function_ref<void(const Piece &)> body);
   Value getGlobal(const Piece &piece);
   Value getShared(const Piece &piece);
-  Value getOffset(Value row, const Piece &piece);
   std::pair<Value, Value> splitLowerRow(const Piece &piece);
   Value getBound(int64_t tileDim);
   /// Whether the piece lies inside; null if it always does.
@@ -66,7 +62,7 @@ private:
   Emitter &e;
   MemRefType global, tile;
   SmallVector<int64_t> dims;
-  Form form;
+  bool isLower;
   SharedLayout layout;
   const AccessInfo &access;
   ThreadSet threads;
@@ -81,8 +77,8 @@ TileCopy::TileCopy(Emitter &emitter, const KernelLowering &kernel,
                    Operation *op, MemRefType global, MemRefType tile,
                    ArrayRef<int64_t> dims, Value globalBase, Value tileBase,
                    ArrayRef<ValueRange> indices, ArrayRef<ValueRange> valid,
-                   Form form)
-    : e(emitter), global(global), tile(tile), dims(dims), form(form),
+                   bool isLower)
+    : e(emitter), global(global), tile(tile), dims(dims), isLower(isLower),
       layout(tile), access(kernel.getAccess(op)),
       threads(kernel.getThreads(emitter, op)), tileBase(tileBase) {
   validValues = flatten(valid);
@@ -182,33 +178,26 @@ void TileCopy::forEachPiece(bool inLoop,
       });
 }
 
-/// Bytes from the start of a tile that is one panel, in the order of memory.
-Value TileCopy::getOffset(Value row, const Piece &piece) {
-  int64_t bytes = layout.getElementBytes();
-  Value offset = row ? e.mulC(row, cols * bytes) : e.c32(0);
-  if (piece.col.value)
-    offset = e.add(offset, e.mulC(piece.col.value, bytes));
-  return offset;
-}
-
 /// The panel of a piece, which is a column of blocks, and its row in it.
 std::pair<Value, Value> TileCopy::splitLowerRow(const Piece &piece) {
-  int64_t size = getLowerSize(tile);
+  int64_t panelRows = getPanelRow(0, kPanelColumns, getLowerSize(tile));
   Value row = piece.row.value ? piece.row.value : e.c32(0);
   row = e.addC(row, piece.rowConst);
-  return {e.shrC(row, llvm::Log2_64(size)), e.andC(row, size - 1)};
+  return {e.shrC(row, llvm::Log2_64(panelRows)), e.andC(row, panelRows - 1)};
 }
 
 Value TileCopy::getGlobal(const Piece &piece) {
-  if (form == Form::Lower) {
-    // Blocks before the panel's, times 16 rows, and those of its own.
+  if (isLower) {
+    // Blocks before the panel's, times 32 rows, and those of its own.
     auto [panel, row] = splitLowerRow(piece);
     int64_t panels = getLowerSize(tile) / kPanelColumns;
     Value rest =
         LLVM::SubOp::create(e.builder, e.loc, e.c32(2 * panels - 1), panel);
     Value before = e.mulC(LLVM::MulOp::create(e.builder, e.loc, panel, rest),
-                          kPanelColumns / 2);
-    Value offset = getOffset(e.add(before, row), piece);
+                          kBlockRows / 2);
+    Value offset = e.mulC(e.add(before, row), cols * layout.getElementBytes());
+    if (piece.col.value)
+      offset = e.add(offset, e.mulC(piece.col.value, layout.getElementBytes()));
     return e.advance(origin,
                      LLVM::ZExtOp::create(e.builder, e.loc, e.i64(), offset));
   }
@@ -226,10 +215,6 @@ Value TileCopy::getGlobal(const Piece &piece) {
 }
 
 Value TileCopy::getShared(const Piece &piece) {
-  if (form != Form::Plain) {
-    Value pointer = e.advance(tileBase, getOffset(piece.row.value, piece));
-    return e.advance(pointer, piece.rowConst * cols * layout.getElementBytes());
-  }
   return SharedAddress(e, layout, tileBase, piece.row, piece.col)
       .at(piece.rowConst, 0);
 }
@@ -237,9 +222,9 @@ Value TileCopy::getShared(const Piece &piece) {
 Value TileCopy::isInside(const Piece &piece) {
   Value inside;
   Value zero = e.c32(0);
-  if (form == Form::Lower) {
+  if (isLower) {
     auto [panel, row] = splitLowerRow(piece);
-    Value first = e.mulC(panel, kPanelColumns);
+    Value first = e.mulC(panel, kBlockRows);
     inside = LLVM::ICmpOp::create(e.builder, e.loc, LLVM::ICmpPredicate::uge,
                                   row, first);
   }
@@ -369,9 +354,7 @@ private:
     return TileCopy(e, kernel, op, cast<MemRefType>(op.getSource().getType()),
                     cast<MemRefType>(op.getTile().getType()), op.getDims(),
                     adaptor.getSource().front(), adaptor.getTile().front(),
-                    adaptor.getIndices(), adaptor.getValid(),
-                    op.getLower() ? TileCopy::Form::Lower
-                                  : TileCopy::Form::Plain);
+                    adaptor.getIndices(), adaptor.getValid(), op.getLower());
   }
 
   /// Column after column of blocks to its place in a panel; what lies above
@@ -380,18 +363,19 @@ private:
     auto tile = cast<MemRefType>(op.getTile().getType());
     auto global = cast<MemRefType>(op.getSource().getType());
     int64_t size = getLowerSize(tile), panels = size / kPanelColumns;
-    int64_t rowBytes = SharedLayout(tile).getPanelBytes();
+    int64_t rowBytes = SharedLayout(tile).getPitch();
     ThreadSet threads = kernel.getThreads(e, op);
     auto build = [&](SmallVectorImpl<BulkCopy> &copies) {
       Value source = getGlobalAddress(e, adaptor.getSource().front(), global,
                                       flatten(adaptor.getIndices()));
       for (int64_t panel = 0; panel < panels; ++panel) {
-        int64_t first = kPanelColumns * getLowerBlock(panel, panel, panels);
-        int64_t row = panel * (size + kPanelColumns);
+        int64_t first = kBlockRows * getLowerBlock(panel, panel, panels);
+        int64_t column = panel * kPanelColumns;
+        int64_t row = getPanelRow(column, column, size);
         copies.emplace_back(
             e, threads, e.advance(source, first * rowBytes),
             e.advance(adaptor.getTile().front(), row * rowBytes),
-            (size - panel * kPanelColumns) * rowBytes);
+            (panels - panel) * kBlockRows * rowBytes);
       }
     };
     BulkCopy::load(e, threads, getLowerShape(size)[0] * rowBytes,
@@ -445,8 +429,7 @@ struct CopyOutPattern : TilePattern<CopyOutOp> {
       TileCopy copy(
           e, kernel, op, cast<MemRefType>(op.getDestination().getType()), tile,
           op.getDims(), adaptor.getDestination().front(),
-          adaptor.getTile().front(), adaptor.getIndices(), adaptor.getValid(),
-          op.getRaw() ? TileCopy::Form::Raw : TileCopy::Form::Plain);
+          adaptor.getTile().front(), adaptor.getIndices(), adaptor.getValid());
       copy.emitOut(/*inLoop=*/static_cast<bool>(op.getMap()));
     };
     if (op.getMap()) {

@@ -28,7 +28,8 @@ struct TileOperand {
 };
 
 /// 16-bit: the pairs of accumulator columns are the A operand as they stand;
-/// one ldmatrix brings B for two column tiles of one k step of 16.
+/// one ldmatrix brings B for two column tiles of one k step of 16: of panels a
+/// row for each lane.
 void emitHalfMma(Emitter &e, NVVM::MMATypes type, ValueRange a,
                  const TileOperand &b, MutableArrayRef<Value> acc,
                  int64_t numThreads) {
@@ -37,8 +38,13 @@ void emitHalfMma(Emitter &e, NVVM::MMATypes type, ValueRange a,
   (b.transposed ? ns : ks).push_back({0, 7, 1});
   ThreadPart kPart = ThreadPart::get(e, ks, numThreads);
   ThreadPart nPart = ThreadPart::get(e, ns, numThreads);
-  SharedAddress address(e, b.layout, b.base, b.transposed ? nPart : kPart,
-                        b.transposed ? kPart : nPart);
+  ThreadPart rows = b.transposed ? nPart : kPart;
+  ThreadPart columns = b.transposed ? kPart : nPart;
+  if (b.hasPanels) {
+    rows = ThreadPart::get(e, {{0, 31, 1}}, numThreads);
+    columns = ThreadPart();
+  }
+  SharedAddress address(e, b.layout, b.base, rows, columns);
   Type operandType = type == NVVM::MMATypes::f16
                          ? VectorType::get(2, e.builder.getF16Type())
                          : e.i32();
@@ -47,11 +53,11 @@ void emitHalfMma(Emitter &e, NVVM::MMATypes type, ValueRange a,
     for (Value pair : a.slice(k / 4, 4))
       left.push_back(e.bitcast(pair, operandType));
     for (int64_t n = 0; n < b.n; n += 16) {
-      Value pointer = b.hasPanels ? address.at(k / kPanelColumns * b.n + n, 0)
+      Value pointer = b.hasPanels    ? address.at(getPanelRow(n, k, b.n), 0)
                       : b.transposed ? address.at(n, k)
                                      : address.at(k, n);
       SmallVector<Value> right;
-      for (Value word : loadMatrices(e, pointer, !b.transposed))
+      for (Value word : loadMatrices(e, pointer, b.hasPanels || !b.transposed))
         right.push_back(e.bitcast(word, operandType));
       for (int64_t half : {0, 1})
         emitMma(e, 16, type, left, ArrayRef(right).slice(2 * half, 2),

@@ -167,6 +167,30 @@ struct OwnRowsPattern : TilePattern<OwnRowsOp> {
 };
 
 //===----------------------------------------------------------------------===//
+// Blocks of matrices in panels
+//===----------------------------------------------------------------------===//
+
+/// Word p of a lane is its part of the p-th matrix of 8x8 of the block.
+struct StoreBlockPattern : TilePattern<StoreBlockOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(StoreBlockOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    Value block = getGlobalAddress(e, adaptor.getMemref().front(),
+                                   cast<MemRefType>(op.getMemref().getType()),
+                                   flatten(adaptor.getIndices()));
+    constexpr int64_t wordBytes = 4, matrixBytes = 32 * wordBytes;
+    Value own = e.advance(block, e.mulC(e.laneId(), wordBytes));
+    for (auto [p, pair] : llvm::enumerate(adaptor.getValue()))
+      e.storeWords(e.advance(own, p * matrixBytes), e.bitcast(pair, e.i32()),
+                   Value());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
 // Votes
 //===----------------------------------------------------------------------===//
 
@@ -348,5 +372,6 @@ struct BlockInversePattern : TilePattern<BlockInverseOp> {
 void mlir::gdn::populateWarpPatterns(const KernelLowering &kernel,
                                      RewritePatternSet &patterns) {
   patterns.add<EachWarpPattern, FreePattern, WarpMmaPattern, OwnRowsPattern,
-               AnyPattern, BlockInversePattern>(kernel, patterns.getContext());
+               StoreBlockPattern, AnyPattern, BlockInversePattern>(
+      kernel, patterns.getContext());
 }

@@ -7,7 +7,8 @@
 //
 // wgmma with the left operand in registers. The fragment of 64 rows is the
 // accumulator of m64nNk16, and rounded to 16 bit it is the left operand; a tile
-// in panels of 128 bytes is the right operand in its 128-byte swizzle.
+// in panels of 128 bytes is the right operand in its 128-byte swizzle, one in
+// panels of 16 columns without a swizzle.
 //
 // nvvm.wgmma.mma_async of MLIR 22.1 takes both operands from shared memory
 // only, so a group of products is one llvm.inline_asm with tied accumulators.
@@ -27,25 +28,31 @@ using namespace mlir::gdn_tile;
 namespace {
 
 // Shared memory descriptors count in 16 bytes (PTX ISA, "Matrix Descriptor
-// Format"); 8 rows, of 128 or 32 bytes, repeat the swizzle.
+// Format"); 8 rows of 128 bytes repeat the swizzle.
 constexpr int64_t kUnit = 16;
 constexpr int64_t kRowsOfGroup = 8;
-constexpr int64_t kSwizzle128 = int64_t(1) << 62, kSwizzle32 = int64_t(3) << 62;
+constexpr int64_t kSwizzle128 = int64_t(1) << 62;
 
 /// An operand in shared memory: its descriptor, and the distance of a k step of
 /// 16 from the first, in descriptor units. Transposed: the rows are those of n,
-/// or of a left operand; `panelRows` of them in each panel of 16 columns, if it
-/// is in such panels.
+/// or of a left operand. Or in panels of 16 columns with `panelRows` rows n.
 struct SharedOperand {
   SharedOperand(Emitter &e, MemRefType tile, bool isTransposed, Value base,
                 int64_t panelRows = 0)
-      : layout(tile), transposed(isTransposed), panelRows(panelRows) {
+      : layout(tile), isKMajor(isTransposed && !panelRows),
+        panelRows(panelRows) {
     // K-major panels follow one another along k, MN-major ones along n: the
     // leading dimension offset of the latter.
-    int64_t leading = transposed ? 0 : layout.getPanelStride();
+    int64_t leading = isKMajor ? 0 : layout.getPanelStride();
     int64_t group = kRowsOfGroup * layout.getPanelBytes();
-    int64_t constant = (panelRows ? kSwizzle32 : kSwizzle128) |
-                       (group / kUnit) << 32 | (leading / kUnit) << 16;
+    int64_t constant = kSwizzle128;
+    // Core matrices of 8 rows k: the second 8, and those of the next 8 n.
+    if (panelRows) {
+      leading = kRowsOfGroup * layout.getPitch();
+      group = kPanelColumns * layout.getPitch();
+      constant = 0;
+    }
+    constant |= (group / kUnit) << 32 | (leading / kUnit) << 16;
     Value address = LLVM::PtrToIntOp::create(e.builder, e.loc, e.i32(), base);
     Value start = e.shrC(e.andC(address, 0x3FFFF), 4);
     start = LLVM::ZExtOp::create(e.builder, e.loc, e.i64(), start);
@@ -54,14 +61,14 @@ struct SharedOperand {
 
   int64_t stepOffset(int64_t k) const {
     if (panelRows)
-      return k / kPanelColumns * panelRows * layout.getPanelBytes() / kUnit;
-    if (!transposed)
+      return getPanelRow(0, k, panelRows) * layout.getPitch() / kUnit;
+    if (!isKMajor)
       return k * 128 / kUnit;
     return (k / 64 * layout.getPanelStride() + k % 64 * 2) / kUnit;
   }
 
   SharedLayout layout;
-  bool transposed;
+  bool isKMajor;
   int64_t panelRows;
   Value descriptor;
 };
@@ -118,7 +125,7 @@ std::string getProducts(VectorType a, const SharedOperand &right, int64_t n,
     text += product + getRegisters(0, n / 2) + ", " +
             (left ? "l" : getRegisters(firstLeft + step / 4, 4)) + ", d, " +
             (starts ? "none" : "all") + ", 1, 1, " + (left ? "0, " : "") +
-            (right.transposed ? "0" : "1") + "; ";
+            (right.isKMajor ? "0" : "1") + "; ";
   }
   return text + "wgmma.commit_group.sync.aligned; ";
 }

@@ -286,6 +286,8 @@ LogicalResult Lowering::lowerOp(Operation *op) {
       })
       .Case([&](gdn_tile::WarpMmaOp op) { return lowerWarpMma(*this, op); })
       .Case([&](gdn_tile::OwnRowsOp op) { return lowerOwnRows(*this, op); })
+      .Case(
+          [&](gdn_tile::StoreBlockOp op) { return lowerStoreBlock(*this, op); })
       .Case([&](gdn_tile::AnyOp op) { return lowerAny(*this, op); })
       .Case([&](gdn_tile::BlockInverseOp op) {
         return lowerBlockInverse(*this, op);

@@ -173,6 +173,7 @@ LogicalResult lowerTriInverse(Lowering &lowering, gdn_tile::TriInverseOp op);
 LogicalResult lowerEachWarp(Lowering &lowering, gdn_tile::EachWarpOp op);
 LogicalResult lowerWarpMma(Lowering &lowering, gdn_tile::WarpMmaOp op);
 LogicalResult lowerOwnRows(Lowering &lowering, gdn_tile::OwnRowsOp op);
+LogicalResult lowerStoreBlock(Lowering &lowering, gdn_tile::StoreBlockOp op);
 LogicalResult lowerAny(Lowering &lowering, gdn_tile::AnyOp op);
 LogicalResult lowerBlockInverse(Lowering &lowering,
                                 gdn_tile::BlockInverseOp op);

@@ -22,7 +22,8 @@ static View wholeOf(Lowering &lowering, Value memref) {
 
 // Zeros, then column after column of blocks to its place in a panel.
 static void copyLower(Lowering &lowering, gdn_tile::CopyInOp op) {
-  constexpr int64_t columns = gdn_tile::kPanelColumns;
+  constexpr int64_t rows = gdn_tile::kBlockRows;
+  constexpr int64_t columns = gdn_tile::kPanelWidth;
   Value tile = lowering.get(op.getTile());
   auto type = cast<MemRefType>(op.getTile().getType());
   ImplicitLocOpBuilder &b = lowering.b;
@@ -34,17 +35,19 @@ static void copyLower(Lowering &lowering, gdn_tile::CopyInOp op) {
   SmallVector<Value> indices = lowering.get(op.getIndices());
   Value firstRow = indices[indices.size() - 2];
   int64_t size = gdn_tile::getLowerSize(type);
-  int64_t panels = size / columns;
+  int64_t panels = size / gdn_tile::kPanelColumns;
   for (int64_t panel = 0; panel < panels; ++panel) {
-    int64_t first = columns * gdn_tile::getLowerBlock(panel, panel, panels);
+    int64_t first = rows * gdn_tile::getLowerBlock(panel, panel, panels);
+    int64_t column = panel * gdn_tile::kPanelColumns;
     indices[indices.size() - 2] =
         arith::AddIOp::create(b, firstRow, lowering.index(first));
     View from{lowering.get(op.getSource()), indices,
               llvm::to_vector(op.getDims())};
     View to{tile,
-            {lowering.index(panel * (size + columns)), lowering.index(0)},
+            {lowering.index(gdn_tile::getPanelRow(column, column, size)),
+             lowering.index(0)},
             {0, 1}};
-    lowering.copy(from, to, {size - panel * columns, columns},
+    lowering.copy(from, to, {(panels - panel) * rows, columns},
                   lowering.get(op.getValid()), /*zeroFill=*/false);
   }
 }

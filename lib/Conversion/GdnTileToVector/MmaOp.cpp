@@ -14,6 +14,17 @@
 using namespace mlir;
 using namespace mlir::gdn::tile_to_vector;
 
+// The row where the 16 of columns k and 8 rows n of a matrix in panels begin.
+static Value getPanelRow(Lowering &lowering, Value n, Value k, int64_t rows) {
+  ImplicitLocOpBuilder &b = lowering.b;
+  Value all = arith::MulIOp::create(b, k, lowering.index(rows));
+  Value before =
+      arith::MulIOp::create(b, n, lowering.index(gdn_tile::kPanelColumns));
+  Value elements = arith::AddIOp::create(b, all, before);
+  return arith::DivUIOp::create(b, elements,
+                                lowering.index(gdn_tile::kPanelWidth));
+}
+
 // `b` as a KxN matrix of f32, which the product reads in pieces of rows.
 static Value getRightOperand(Lowering &lowering, gdn_tile::MmaOp op, int64_t k,
                              int64_t n) {
@@ -24,11 +35,15 @@ static Value getRightOperand(Lowering &lowering, gdn_tile::MmaOp op, int64_t k,
   Value matrix = lowering.scratch({k, n}, lowering.b.getF32Type());
   if (op.hasPanels()) {
     constexpr int64_t columns = gdn_tile::kPanelColumns;
-    Value zero = lowering.index(0);
-    for (int64_t panel = 0; panel < k / columns; ++panel)
-      lowering.copy({tile, {lowering.index(panel * n), zero}, {1, 0}},
-                    {matrix, {lowering.index(panel * columns), zero}, {0, 1}},
-                    {columns, n}, /*valid=*/{}, /*zeroFill=*/false);
+    constexpr int64_t width = gdn_tile::kPanelWidth;
+    lowering.loop(k, columns, [&](Value firstK) {
+      lowering.loop(n, width, [&](Value firstN) {
+        Value row = getPanelRow(lowering, firstN, firstK, n);
+        lowering.copy({tile, {row, lowering.index(0)}, {0, 1}},
+                      {matrix, {firstK, firstN}, {0, 1}}, {columns, width},
+                      /*valid=*/{}, /*zeroFill=*/false);
+      });
+    });
     return matrix;
   }
   SmallVector<Value> origin(2, lowering.index(0));

@@ -128,6 +128,26 @@ LogicalResult mlir::gdn::tile_to_vector::lowerOwnRows(Lowering &lowering,
   return success();
 }
 
+// Eight columns of the fragment, rows n of the block, after the other.
+LogicalResult
+mlir::gdn::tile_to_vector::lowerStoreBlock(Lowering &lowering,
+                                           gdn_tile::StoreBlockOp op) {
+  ImplicitLocOpBuilder &b = lowering.b;
+  constexpr int64_t width = gdn_tile::kPanelWidth;
+  VectorType type = getFragmentType(op.getValue());
+  int64_t rows = type.getDimSize(0), rank = op.getIndices().size();
+  Value value = lowering.buffer(op.getValue());
+  for (int64_t n = 0; n < type.getDimSize(1); n += width) {
+    SmallVector<Value> indices = lowering.get(op.getIndices());
+    indices[rank - 2] = arith::AddIOp::create(b, indices[rank - 2],
+                                              lowering.index(n / width * rows));
+    lowering.copy({value, {lowering.index(0), lowering.index(n)}, {0, 1}},
+                  {lowering.get(op.getMemref()), indices, {rank - 2, rank - 1}},
+                  {rows, width}, /*valid=*/{}, /*zeroFill=*/false);
+  }
+  return success();
+}
+
 LogicalResult mlir::gdn::tile_to_vector::lowerAny(Lowering &lowering,
                                                   gdn_tile::AnyOp op) {
   ImplicitLocOpBuilder &b = lowering.b;

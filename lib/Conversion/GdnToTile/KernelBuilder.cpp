@@ -146,9 +146,13 @@ void KernelBuilder::prefetch(const Access &from, Shape2 shape) {
                                from.valid);
 }
 
-void KernelBuilder::copyOut(Value tile, const Access &to, bool isRaw) {
+void KernelBuilder::copyOut(Value tile, const Access &to) {
   gdn_tile::CopyOutOp::create(*this, tile, to.memref, to.indices, to.dims,
-                              to.valid, isRaw);
+                              to.valid);
+}
+
+void KernelBuilder::storeBlock(Value block, Value memref, ValueRange indices) {
+  gdn_tile::StoreBlockOp::create(*this, block, memref, indices);
 }
 
 Value KernelBuilder::load(const Access &from, Shape2 shape, bool streaming) {

@@ -86,8 +86,9 @@ public:
   void copyIn(const Access &from, Value tile, bool isLower = false);
   /// A hint that the tile will be read soon.
   void prefetch(const Access &from, Shape2 shape);
-  /// `isRaw`: as the elements lie in shared memory.
-  void copyOut(Value tile, const Access &to, bool isRaw = false);
+  void copyOut(Value tile, const Access &to);
+  /// A transposed block of a matrix in panels.
+  void storeBlock(Value block, Value memref, ValueRange indices);
 
   /// \name Fragments
   Value load(const Access &from, Shape2 shape, bool streaming = false);

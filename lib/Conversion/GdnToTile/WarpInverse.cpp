@@ -52,46 +52,22 @@ void WarpInverse::substitute(int64_t i) {
 }
 
 //===----------------------------------------------------------------------===//
-// WarpRow
+// LowerBlocks
 //===----------------------------------------------------------------------===//
 
-WarpRow::WarpRow(KernelBuilder &k, int64_t chunk, Type type, int64_t parts)
-    : k(k), blocks(chunk / WarpInverse::kBlock), type(type) {
-  constexpr int64_t size = WarpInverse::kBlock;
-  for (int64_t part = 0; part < parts; ++part)
-    tiles.push_back(k.tile({blocks, size, size}, type));
+void LowerBlocks::store(KernelBuilder &k, Value block, int64_t row,
+                        int64_t column, int64_t parts) const {
+  Type type = cast<MemRefType>(workspace.getType()).getElementType();
+  for (auto [part, rounded] : llvm::enumerate(k.split(block, type, parts)))
+    storePart(k, rounded, row, column, part);
 }
 
-void WarpRow::clear() {
-  Value zero = k.zero({WarpInverse::kBlock, WarpInverse::kBlock}, type);
-  for (Value tile : tiles)
-    for (int64_t column = 0; column < blocks; ++column)
-      k.store(zero, whole(k, k.stage(tile, k.index(column))));
-}
-
-void WarpRow::store(Value block, int64_t column) {
-  for (auto [tile, part] :
-       llvm::zip_equal(tiles, k.split(block, type, tiles.size())))
-    k.store(part, transposed(k, k.stage(tile, k.index(column))));
-}
-
-void WarpRow::copyOut(int64_t row, Value workspace,
-                      function_ref<SmallVector<Value>(int64_t part)> position) {
-  for (auto [part, tile] : llvm::enumerate(tiles)) {
-    for (int64_t column = 0; column <= row; ++column) {
-      SmallVector<Value> indices = position(part);
-      int64_t rank = indices.size();
-      int64_t number = gdn_tile::getLowerBlock(row, column, blocks);
-      indices.append({k.index(number * WarpInverse::kBlock), k.index(0)});
-      k.copyOut(k.stage(tile, k.index(column)),
-                {workspace, indices, {rank, rank + 1}, {}}, /*isRaw=*/true);
-    }
-  }
-}
-
-void WarpRow::free() {
-  for (Value tile : tiles)
-    k.free(tile);
+void LowerBlocks::storePart(KernelBuilder &k, Value block, int64_t row,
+                            int64_t column, int64_t part) const {
+  SmallVector<Value> indices = position(part);
+  int64_t number = gdn_tile::getLowerBlock(row, column, blocks);
+  indices.append({k.index(number * gdn_tile::kBlockRows), k.index(0)});
+  k.storeBlock(block, workspace, indices);
 }
 
 //===----------------------------------------------------------------------===//
@@ -103,10 +79,11 @@ InverseWriter::InverseWriter(KernelBuilder &k, const RecurrencePlan &plan,
                              Value workspace, Value gates, Value slot,
                              Value head)
     : k(k), plan(plan), inverse(inverse), c(plan.chunk),
-      blocks(plan.chunk / WarpInverse::kBlock), beta(beta),
-      workspace(workspace), gates(gates), slot(slot), head(head),
-      high(k, plan.chunk, plan.type, plan.isUnit ? 1 : plan.inverseParts),
-      low(k, plan.chunk, plan.type, /*parts=*/1) {
+      blocks(plan.chunk / WarpInverse::kBlock), beta(beta), gates(gates),
+      slot(slot), head(head),
+      rows{workspace, blocks, [&k, slot, head](int64_t part) {
+             return SmallVector<Value>{slot, head, k.index(part)};
+           }} {
   if (!plan.isUnit)
     return;
   // With gates per head the rows in front are written with their sums.
@@ -138,11 +115,11 @@ void InverseWriter::store(int64_t j, Value decay) {
     block = k.fmul(block,
                    k.load({beta, {k.index(row * WarpInverse::kBlock)}, {0}, {}},
                           {1, WarpInverse::kBlock}));
-    return high.store(block, j);
+    return rows.store(k, block, row, j, plan.inverseParts);
   }
   if (j == row)
     block = k.select(isEarlier(k, /*orSame=*/false), block, k.constant(0.0));
-  high.store(block, j);
+  rows.store(k, block, row, j, /*parts=*/1);
   auto branch = scf::IfOp::create(k, isSplit[row]);
   OpBuilder::InsertionGuard guard(k);
   k.setInsertionPointToStart(branch.thenBlock());
@@ -154,51 +131,45 @@ void InverseWriter::storeLow(Value block, int64_t j) {
   Value error = k.roundingError(block, k.convert(block, plan.type));
   Value isOwn = k.broadcast(k.anyOfColumns(isLarge),
                             {WarpInverse::kBlock, WarpInverse::kBlock});
-  low.store(k.select(isOwn, error, k.constant(0.0)), j);
-}
-
-void InverseWriter::copyLow(int64_t i) {
-  low.copyOut(i, workspace, [&](int64_t) { return position(1); });
+  Value low = k.select(isOwn, error, k.constant(0.0));
+  rows.storePart(k, k.convert(low, plan.type), row, j, /*part=*/1);
 }
 
 void InverseWriter::end() {
-  high.copyOut(row, workspace, [&](int64_t part) { return position(part); });
   if (!plan.isUnit)
     return;
   auto branch = scf::IfOp::create(k, isSplit[row]);
   OpBuilder::InsertionGuard guard(k);
   k.setInsertionPointToStart(branch.thenBlock());
-  copyLow(row);
   Value ones =
       k.select(k.anyOfColumns(isLarge), k.constant(1.0), k.constant(0.0));
   k.store(ones, {factors, {at(kSplit, row * WarpInverse::kBlock)}, {0}, {}});
 }
 
 void InverseWriter::finish() {
-  if (plan.isUnit) {
-    Value any = isSplit.front();
-    for (Value split : ArrayRef(isSplit).drop_front())
-      any = arith::OrIOp::create(k, any, split);
-    auto branch = scf::IfOp::create(k, any);
-    {
-      OpBuilder::InsertionGuard guard(k);
-      k.setInsertionPointToStart(branch.thenBlock());
-      low.clear();
-      for (int64_t i = 0; i < blocks; ++i) {
-        auto isWhole = scf::IfOp::create(k, TypeRange(), isSplit[i],
-                                         /*withElseRegion=*/true);
-        OpBuilder::InsertionGuard inner(k);
-        k.setInsertionPointToStart(isWhole.elseBlock());
-        copyLow(i);
-      }
+  if (!plan.isUnit)
+    return;
+  Value any = isSplit.front();
+  for (Value split : ArrayRef(isSplit).drop_front())
+    any = arith::OrIOp::create(k, any, split);
+  auto branch = scf::IfOp::create(k, any);
+  {
+    OpBuilder::InsertionGuard guard(k);
+    k.setInsertionPointToStart(branch.thenBlock());
+    Value zero = k.zero({WarpInverse::kBlock, WarpInverse::kBlock}, plan.type);
+    for (int64_t i = 0; i < blocks; ++i) {
+      auto isWhole = scf::IfOp::create(k, TypeRange(), isSplit[i],
+                                       /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard inner(k);
+      k.setInsertionPointToStart(isWhole.elseBlock());
+      for (int64_t j = 0; j <= i; ++j)
+        rows.storePart(k, zero, i, j, /*part=*/1);
     }
-    Value flag =
-        arith::SelectOp::create(k, any, k.constant(1.0), k.constant(0.0));
-    k.store(k.broadcast(flag, {1, kFlagSize}),
-            {factors, {at(kGateRows)}, {0}, {}});
-    k.copyOut(factors, {gates, {slot, head, k.index(firstFactor)}, {2}, {}});
-    k.free(factors);
   }
-  high.free();
-  low.free();
+  Value flag =
+      arith::SelectOp::create(k, any, k.constant(1.0), k.constant(0.0));
+  k.store(k.broadcast(flag, {1, kFlagSize}),
+          {factors, {at(kGateRows)}, {0}, {}});
+  k.copyOut(factors, {gates, {slot, head, k.index(firstFactor)}, {2}, {}});
+  k.free(factors);
 }

@@ -50,29 +50,21 @@ private:
   Value z[4][4], diagonal[4];
 };
 
-/// A row of blocks on its way to a workspace of matrices as their lower blocks:
-/// tiles of the warp for the parts in which the elements are staged.
-class WarpRow {
-public:
-  WarpRow(KernelBuilder &k, int64_t chunk, Type type, int64_t parts);
-
-  /// Zeros in all blocks.
-  void clear();
-  /// Stores a transposed block of f32 in its column of blocks: rounded, and
-  /// what the rounding has left in the next parts.
-  void store(Value block, int64_t column);
-  /// The blocks up to the diagonal to `position` of each part, as row `row` of
-  /// blocks.
-  void copyOut(int64_t row, Value workspace,
-               function_ref<SmallVector<Value>(int64_t part)> position);
-  /// Ends the life of the tiles.
-  void free();
-
-private:
-  KernelBuilder &k;
+/// A workspace of matrices as their lower blocks, and where the matrix of a
+/// part begins in it.
+struct LowerBlocks {
+  Value workspace;
+  /// Rows of blocks.
   int64_t blocks;
-  Type type;
-  SmallVector<Value> tiles;
+  std::function<SmallVector<Value>(int64_t part)> position;
+
+  /// Stores a transposed block of f32: rounded, and what the rounding has left
+  /// in the next parts.
+  void store(KernelBuilder &k, Value block, int64_t row, int64_t column,
+             int64_t parts) const;
+  /// Stores one of 16 bits.
+  void storePart(KernelBuilder &k, Value block, int64_t row, int64_t column,
+                 int64_t part) const;
 };
 
 /// Writes the inverse of a head as the scan reads it, a row of blocks after the
@@ -94,20 +86,16 @@ public:
 
 private:
   void storeLow(Value block, int64_t j);
-  void copyLow(int64_t i);
   Value at(GateRow row, int64_t token = 0) {
     return k.index(plan.getGateRow(row) - firstFactor + token);
-  }
-  SmallVector<Value> position(int64_t part) {
-    return {slot, head, k.index(part)};
   }
 
   KernelBuilder &k;
   const RecurrencePlan &plan;
   const WarpInverse &inverse;
   int64_t c, blocks;
-  Value beta, workspace, gates, slot, head;
-  WarpRow high, low;
+  Value beta, gates, slot, head;
+  LowerBlocks rows;
   /// What is written here of the chunk's part of `gates`, from `firstFactor`
   /// on.
   Value factors;

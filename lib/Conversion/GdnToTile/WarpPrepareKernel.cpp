@@ -12,8 +12,8 @@
 //   M_ij = k_i.k_j for i > j;  M_ji = scale q_i.k_j for i >= j
 //
 // Then each warp makes T and P of its value head, in blocks of 16 tokens, all
-// of them transposed as those of the inverse are. They leave a row of blocks at
-// a time.
+// of them transposed as those of the inverse are. They leave as they are made,
+// straight from registers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,7 +86,7 @@ private:
   Value head, products, headBeta, sums;
   std::optional<WarpInverse> result;
   std::optional<InverseWriter> inverseRows;
-  std::optional<WarpRow> scoreRow;
+  std::optional<LowerBlocks> scoreRows;
 };
 
 } // namespace
@@ -243,7 +243,7 @@ void WarpPrepareKernel::writeRow(int64_t i) {
     inverseRows->begin(i);
   for (int64_t j = 0; j <= i; ++j) {
     Value decay = gate ? decayOf(late, j, i == j) : Value();
-    if (scoreRow) {
+    if (scoreRows) {
       Value score = blockOf(products, j, i);
       if (decay)
         score = k.fmul(score, decay);
@@ -251,15 +251,11 @@ void WarpPrepareKernel::writeRow(int64_t i) {
         score = k.fmul(score, rowsOf(headBeta, j));
       if (i == j)
         score = k.select(isEarlier(k, /*orSame=*/true), score, k.constant(0.0));
-      scoreRow->store(score, j);
+      scoreRows->store(k, score, i, j, plan.parts);
     }
     if (inverseRows)
       inverseRows->store(j, decay);
   }
-  if (scoreRow)
-    scoreRow->copyOut(i, scores, [&](int64_t part) {
-      return partOf(k, slot, head, part, plan.parts);
-    });
   if (inverseRows)
     inverseRows->end();
 }
@@ -275,13 +271,15 @@ void WarpPrepareKernel::buildHead(Value item, bool makesInverse,
     sumGates(item, /*isWritten=*/makesScores || !withScores);
   result.reset();
   inverseRows.reset();
-  scoreRow.reset();
+  scoreRows.reset();
   if (makesInverse) {
     result.emplace(k, c, products, headBeta);
     inverseRows.emplace(k, plan, *result, headBeta, inverse, gates, slot, head);
   }
   if (makesScores)
-    scoreRow.emplace(k, c, plan.type, plan.parts);
+    scoreRows = {scores, blocks, [&](int64_t part) {
+                   return partOf(k, slot, head, part, plan.parts);
+                 }};
   for (int64_t i = 0; i < blocks; ++i) {
     if (makesInverse)
       result->substitute(i);
@@ -289,8 +287,6 @@ void WarpPrepareKernel::buildHead(Value item, bool makesInverse,
   }
   if (inverseRows)
     inverseRows->finish();
-  if (scoreRow)
-    scoreRow->free();
   if (gate)
     k.free(sums);
 }

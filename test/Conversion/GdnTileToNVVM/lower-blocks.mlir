@@ -2,51 +2,81 @@
 
 #shared = #gpu.address_space<workgroup>
 
-// A lower triangular matrix of 64 columns: ten blocks of 16x16 in memory, four panels of 16 columns in shared memory. By threads
-// pieces of 16 bytes: row r of a panel p is read where r >= 16 p, and is row r + 8 p (7 - p) of the blocks; others are zero.
-// As they lie there: no swizzle of addresses on either side.
+// A lower triangular matrix of 64 columns: ten blocks of 16x16, 32 rows of 8 each, in memory, four panels of 16 columns, 128
+// rows, in shared memory. By threads pieces of 16 bytes: row r of a panel p is read where r >= 32 p, and is row
+// r + 16 p (7 - p) of the blocks; others are zero.
 
 // CHECK-LABEL: llvm.func @by_threads
 // CHECK-DAG: %[[SEVEN:.*]] = llvm.mlir.constant(7 : i32)
-// CHECK: %[[ROW:.*]] = llvm.lshr %{{.*}}, %{{.*}} : i32
-// CHECK: %[[PANEL:.*]] = llvm.lshr %[[ROW]], %{{.*}} : i32
+// CHECK: %[[PANEL:.*]] = llvm.lshr %[[ROW:.*]], %{{.*}} : i32
 // CHECK: %[[IN:.*]] = llvm.and %[[ROW]], %{{.*}} : i32
 // CHECK: %[[FIRST:.*]] = llvm.shl %[[PANEL]], %{{.*}} : i32
 // CHECK: %[[IS:.*]] = llvm.icmp "uge" %[[IN]], %[[FIRST]] : i32
 // CHECK: llvm.select %[[IS]]
+// CHECK: %[[BYTE:.*]] = llvm.shl %[[ROW]], %{{.*}} : i32
+// CHECK: %[[OWN:.*]] = llvm.getelementptr %{{.*}}[%[[BYTE]]]
 // CHECK: %[[REST:.*]] = llvm.sub %[[SEVEN]], %[[PANEL]] : i32
 // CHECK: llvm.mul %[[PANEL]], %[[REST]] : i32
-// CHECK: nvvm.cp.async.shared.global {{.*}}, 16, cache = cg
-// Each piece of a k step of 16 is read from a panel: rows 0 and 16 of the first, rows 64 and 80 of the second.
-// CHECK: nvvm.ldmatrix
+// CHECK: nvvm.cp.async.shared.global %[[OWN]], {{.*}}, 16, cache = cg
+// CHECK: %[[NEXT:.*]] = llvm.getelementptr %[[OWN]][512]
+// CHECK: %[[PANEL1:.*]] = llvm.getelementptr %[[OWN]][2048]
+// A k step of 16 and 16 columns are 32 rows of 16 bytes, one for each lane, read transposed: as the lane's first piece was copied,
+// and from byte 512 on the next 16 columns, from 2048 on the next panel.
+// CHECK: nvvm.ldmatrix %[[OWN]] {{.*}} layout = #nvvm.mma_layout<col>
 // CHECK: nvvm.mma.sync
-func.func @by_threads(%x: memref<?x160x16xbf16>, %s: memref<16x64xf32>, %i: index)
+// CHECK: nvvm.ldmatrix %[[NEXT]] {
+// CHECK: nvvm.ldmatrix {{.*}}
+// CHECK: nvvm.ldmatrix {{.*}}
+// CHECK: nvvm.ldmatrix %[[PANEL1]] {
+func.func @by_threads(%x: memref<?x320x8xbf16>, %s: memref<16x64xf32>, %i: index)
     attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
   %c0 = arith.constant 0 : index
-  %t = memref.alloc() : memref<256x16xbf16, #shared>
-  %token = gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] to %t {lower} : memref<?x160x16xbf16> to memref<256x16xbf16, #shared> -> !gdn_tile.token
+  %t = memref.alloc() : memref<512x8xbf16, #shared>
+  %token = gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] to %t {lower} : memref<?x320x8xbf16> to memref<512x8xbf16, #shared> -> !gdn_tile.token
   %all = gdn_tile.join %token
   gdn_tile.wait %all
   gdn_tile.barrier
   %a = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<16x64xf32>, vector<16x64xf32>
   %a16 = arith.truncf %a : vector<16x64xf32> to vector<16x64xbf16>
-  %r = gdn_tile.mma %a16, %t {transpose_b} : vector<16x64xbf16>, memref<256x16xbf16, #shared> -> vector<16x64xf32>
+  %r = gdn_tile.mma %a16, %t {transpose_b} : vector<16x64xbf16>, memref<512x8xbf16, #shared> -> vector<16x64xf32>
   gdn_tile.store %r, %s[%c0, %c0] dims [0, 1] : vector<16x64xf32>, memref<16x64xf32>
   return
 }
 
-// Raw: bytes 16 l of both sides by lane l.
+// A transposed block: word p of lane l at byte 128 p + 4 l of block 2, a part of 5120 bytes being 10 blocks.
 
-// CHECK-LABEL: llvm.func @raw
-// CHECK: %[[LANE:.*]] = nvvm.read.ptx.sreg.tid.x
-// CHECK-NOT: llvm.xor
-// CHECK: llvm.return
-func.func @raw(%x: memref<?x160x16xbf16>, %s: memref<16x16xf32>, %i: index)
+// CHECK-LABEL: llvm.func @block
+// CHECK-DAG: %[[PART:.*]] = llvm.mlir.constant(5120 : i64)
+// CHECK-DAG: %[[FIRST:.*]] = llvm.mlir.constant(1024 : i64)
+// CHECK-DAG: %[[SIZE:.*]] = llvm.mlir.constant(2 : i32)
+// CHECK: %[[OFFSET:.*]] = llvm.mul %{{.*}}, %[[PART]] : i64
+// CHECK-NEXT: llvm.add %[[OFFSET]], %[[FIRST]]
+// CHECK: %[[BYTE:.*]] = llvm.add %{{.*}}, %{{.*}} : i64
+// CHECK-NEXT: %[[BLOCK:.*]] = llvm.getelementptr %{{.*}}[%[[BYTE]]]
+// CHECK: %[[LANE:.*]] = llvm.and
+// CHECK: %[[WORD:.*]] = llvm.shl %[[LANE]], %[[SIZE]]
+// CHECK: %[[OWN:.*]] = llvm.getelementptr %[[BLOCK]][%[[WORD]]]
+// CHECK-NEXT: %[[P0:.*]] = llvm.bitcast %[[PAIR0:.*]] : vector<2xbf16> to i32
+// CHECK-NEXT: llvm.store %[[P0]], %[[OWN]]
+// CHECK-NEXT: %[[AT1:.*]] = llvm.getelementptr %[[OWN]][128]
+// CHECK-NEXT: %[[P1:.*]] = llvm.bitcast
+// CHECK-NEXT: llvm.store %[[P1]], %[[AT1]]
+// CHECK-NEXT: %[[AT2:.*]] = llvm.getelementptr %[[OWN]][256]
+// CHECK-NEXT: %[[P2:.*]] = llvm.bitcast
+// CHECK-NEXT: llvm.store %[[P2]], %[[AT2]]
+// CHECK-NEXT: %[[AT3:.*]] = llvm.getelementptr %[[OWN]][384]
+// CHECK-NEXT: %[[P3:.*]] = llvm.bitcast
+// CHECK-NEXT: llvm.store %[[P3]], %[[AT3]]
+// CHECK-NOT: llvm.store
+func.func @block(%x: memref<?x320x8xbf16>, %s: memref<16x16xf32>, %i: index)
     attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
   %c0 = arith.constant 0 : index
-  %c32 = arith.constant 32 : index
-  %t = memref.alloc() : memref<16x16xbf16, #shared>
-  gdn_tile.barrier
-  gdn_tile.copy_out %t to %x[%i, %c32, %c0] dims [1, 2] {raw} : memref<16x16xbf16, #shared> to memref<?x160x16xbf16>
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  gdn_tile.each_warp (%item) in (%c1) {
+    %a = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<16x16xf32>, vector<16x16xf32>
+    %z = arith.truncf %a : vector<16x16xf32> to vector<16x16xbf16>
+    gdn_tile.store_block %z, %x[%i, %c64, %c0] : vector<16x16xbf16>, memref<?x320x8xbf16>
+  }
   return
 }

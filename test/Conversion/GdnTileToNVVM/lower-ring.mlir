@@ -4,10 +4,11 @@
 
 // A ring of two stages, 16384 bytes: zeros before it is used, made visible to the copy engine and to products. One thread
 // issues a copy for each column of blocks: 2048, 1536, 1024 and 512 bytes, each in its panel from the diagonal on. Products read
-// panels of 64 rows of 32 bytes: swizzle 32 (3), groups of 8 rows 256 bytes apart, k steps 2048 bytes.
+// matrices of 8x8 without swizzle, whose rows are those of k (the last modifier): the next 8 rows k 128 bytes on, the next 8
+// columns n 256 bytes, k steps 2048 bytes.
 
 // CHECK-LABEL: llvm.func @in_a_ring
-// CHECK-DAG: %[[DESCRIPTOR:.*]] = llvm.mlir.constant(-4611685949707911168 : i64)
+// CHECK-DAG: %[[DESCRIPTOR:.*]] = llvm.mlir.constant(68720001024 : i64)
 // CHECK-DAG: %[[ALL:.*]] = llvm.mlir.constant(5120 : i32)
 // CHECK-DAG: %[[BYTES0:.*]] = llvm.mlir.constant(2048 : i32)
 // CHECK-DAG: %[[BYTES1:.*]] = llvm.mlir.constant(1536 : i32)
@@ -19,31 +20,32 @@
 // CHECK-NEXT: nvvm.barrier
 // CHECK: llvm.or %{{.*}}, %[[DESCRIPTOR]]
 // CHECK: add.s64 d, $48, 0; wgmma.mma_async.sync.aligned.m64n64k16
-// CHECK-SAME: add.s64 d, $48, 128; wgmma
-// CHECK-SAME: add.s64 d, $48, 256; wgmma
-// CHECK-SAME: add.s64 d, $48, 384; wgmma
+// CHECK-SAME: 1, 1, 1; add.s64 d, $48, 128; wgmma
+// CHECK-SAME: 1, 1, 1; add.s64 d, $48, 256; wgmma
+// CHECK-SAME: 1, 1, 1; add.s64 d, $48, 384; wgmma
+// CHECK-SAME: 1, 1, 1; wgmma.commit_group
 // CHECK: nvvm.mbarrier.expect_tx %[[BARRIER:.*]], %[[ALL]] :
 // CHECK: %[[FROM:.*]] = llvm.getelementptr %arg0
 // CHECK: %[[TO:.*]] = llvm.addrspacecast
 // CHECK: nvvm.cp.async.bulk.shared.cluster.global %{{.*}}, %[[FROM]], %[[BARRIER]], %[[BYTES0]]
-// Panel p from row 16 p on: 2560 bytes from one to the next.
+// Panel p from its diagonal on: 2560 bytes from one to the next.
 // CHECK: nvvm.cp.async.bulk.shared.cluster.global %{{.*}}, %{{.*}}, %[[BARRIER]], %[[BYTES1]]
 // CHECK: nvvm.cp.async.bulk.shared.cluster.global %{{.*}}, %{{.*}}, %[[BARRIER]], %[[BYTES2]]
 // CHECK: nvvm.cp.async.bulk.shared.cluster.global %{{.*}}, %{{.*}}, %[[BARRIER]], %[[BYTES3]]
-func.func @in_a_ring(%x: memref<?x160x16xbf16>, %o: memref<?x64xf32>, %s: memref<64x64xf32>, %n: index)
+func.func @in_a_ring(%x: memref<?x320x8xbf16>, %o: memref<?x64xf32>, %s: memref<64x64xf32>, %n: index)
     attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %t = memref.alloc() : memref<2x256x16xbf16, #shared>
-  %ring = gdn_tile.ring(%t : memref<2x256x16xbf16, #shared>) producers(4) consumers(4) : !gdn_tile.ring<2>
+  %t = memref.alloc() : memref<2x512x8xbf16, #shared>
+  %ring = gdn_tile.ring(%t : memref<2x512x8xbf16, #shared>) producers(4) consumers(4) : !gdn_tile.ring<2>
   gdn_tile.roles {
     gdn_tile.role "math" warps(4) {
       %a = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
       %a16 = arith.truncf %a : vector<64x64xf32> to vector<64x64xbf16>
       scf.for %i = %c0 to %n step %c1 {
         gdn_tile.ring_wait %ring[%i] : !gdn_tile.ring<2>
-        %tile = gdn_tile.stage %t[%c0] : memref<2x256x16xbf16, #shared> to memref<256x16xbf16, #shared>
-        %r = gdn_tile.mma %a16, %tile {transpose_b} : vector<64x64xbf16>, memref<256x16xbf16, #shared> -> vector<64x64xf32>
+        %tile = gdn_tile.stage %t[%c0] : memref<2x512x8xbf16, #shared> to memref<512x8xbf16, #shared>
+        %r = gdn_tile.mma %a16, %tile {transpose_b} : vector<64x64xbf16>, memref<512x8xbf16, #shared> -> vector<64x64xf32>
         gdn_tile.store %r, %o[%i, %c0] dims [0, 1] : vector<64x64xf32>, memref<?x64xf32>
         gdn_tile.ring_release %ring[%i] : !gdn_tile.ring<2>
       }
@@ -51,8 +53,8 @@ func.func @in_a_ring(%x: memref<?x160x16xbf16>, %o: memref<?x64xf32>, %s: memref
     gdn_tile.role "load" warps(4) {
       scf.for %i = %c0 to %n step %c1 {
         %slot = gdn_tile.ring_acquire %ring[%i] : !gdn_tile.ring<2> -> !gdn_tile.slot
-        %tile = gdn_tile.stage %t[%c0] : memref<2x256x16xbf16, #shared> to memref<256x16xbf16, #shared>
-        gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] to %tile signal(%slot) {lower} : memref<?x160x16xbf16> to memref<256x16xbf16, #shared>
+        %tile = gdn_tile.stage %t[%c0] : memref<2x512x8xbf16, #shared> to memref<512x8xbf16, #shared>
+        gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] to %tile signal(%slot) {lower} : memref<?x320x8xbf16> to memref<512x8xbf16, #shared>
         gdn_tile.ring_commit %slot
       }
     }

@@ -7,7 +7,7 @@
 // CHECK-LABEL: func @scores_ahead_prepare(
 // CHECK-COUNT-2: gdn_tile.mma {{.*}} {transpose_b}
 // CHECK-LABEL: func @scores_ahead_prepare_inverse(
-// CHECK-SAME: %{{.*}}: index, %[[K:.*]]: memref<?x4x64xbf16>, %[[G:.*]]: memref<?x4xf32>, %{{.*}}: memref<?x4xf32>, %{{.*}}: memref<?x4x2x160x16xbf16>, %{{.*}}: memref<?x4x264xf32>, %{{.*}}: index)
+// CHECK-SAME: %{{.*}}: index, %[[K:.*]]: memref<?x4x64xbf16>, %[[G:.*]]: memref<?x4xf32>, %{{.*}}: memref<?x4xf32>, %{{.*}}: memref<?x4x2x320x8xbf16>, %{{.*}}: memref<?x4x264xf32>, %{{.*}}: index)
 // Two key heads in a block, each with a value head for a warp.
 // CHECK-COUNT-2: gdn_tile.mma {{.*}} {transpose_b}
 // CHECK-NOT: gdn_tile.mma
@@ -44,8 +44,8 @@
 // CHECK: %[[NEEDED:.*]] = arith.minui %[[USUAL]], %c1
 // CHECK: %[[CHUNKS:.*]] = arith.muli %[[N]],
 // CHECK: %[[STORED:.*]] = arith.muli %[[CHUNKS]], %[[NEEDED]]
-// CHECK: memref.alloc(%[[STORED]]) : memref<?x4x160x16xbf16>
-// CHECK: memref.alloc(%[[CHUNKS]]) : memref<?x4x2x160x16xbf16>
+// CHECK: memref.alloc(%[[STORED]]) : memref<?x4x320x8xbf16>
+// CHECK: memref.alloc(%[[CHUNKS]]) : memref<?x4x2x320x8xbf16>
 // CHECK: %[[BLOCKS:.*]] = arith.muli %[[CHUNKS]], %c4
 // CHECK: %[[GRID:.*]] = arith.muli %[[BLOCKS]], %[[NEEDED]]
 // CHECK: gdn_tile.launch @scores_ahead_prepare grid(%[[GRID]])
@@ -69,7 +69,7 @@ func.func @scores_ahead(%q: memref<?x?x4x64xbf16>, %v: memref<?x?x4x128xbf16>, %
 // Where all blocks have 128 rows there are two kernels, and no place for P.
 
 // CHECK-LABEL: func @all_wide(
-// CHECK-NOT: memref<?x4x160x16xbf16>
+// CHECK-NOT: memref<?x4x320x8xbf16>
 // CHECK: gdn_tile.launch @all_wide_prepare_inverse grid
 // CHECK: gdn_tile.launch @all_wide_scan grid
 // CHECK-NOT: gdn_tile.launch

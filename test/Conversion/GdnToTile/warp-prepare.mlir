@@ -41,12 +41,9 @@
 // CHECK: gdn_tile.load %[[D]][%c16, %c0] dims [0, 1]
 // CHECK: %[[X1:.*]] = gdn_tile.load %[[D]][%c16, %c0] dims [1, 0]
 // CHECK: gdn_tile.free %[[D]]
-// Blocks of a row, for those on and below the diagonal; no row is split so far.
-// CHECK: %[[HIGHS:.*]] = memref.alloc() : memref<2x16x16xbf16
-// CHECK: %[[LOWS:.*]] = memref.alloc() : memref<2x16x16xbf16
-// CHECK: %[[FACTORS:.*]] = memref.alloc() : memref<40xf32
+// No row is split so far.
+// CHECK-NEXT: %[[FACTORS:.*]] = memref.alloc() : memref<40xf32
 // CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c0] dims [0] : vector<1x32xf32>
-// CHECK: %[[PS:.*]] = memref.alloc() : memref<2x16x16xbf16
 // Row 0: large entries below the diagonal, anywhere in the block.
 // CHECK: %[[STRICT:.*]] = arith.cmpi slt
 // CHECK: %[[SIZE:.*]] = math.absf %[[Z00]]
@@ -61,54 +58,47 @@
 // CHECK: %[[SPREAD:.*]] = vector.broadcast %[[COLUMN]]
 // CHECK: %[[SCORE:.*]] = arith.mulf %{{.*}}, %[[SPREAD]]
 // CHECK: arith.select %[[MASK]], %[[SCORE]]
-// CHECK: %[[P:.*]] = gdn_tile.stage %[[PS]][%c0]
-// CHECK-NEXT: gdn_tile.store %{{.*}}, %[[P]][%c0, %c0] dims [1, 0]
+// CHECK: gdn_tile.store_block %{{.*}}, %[[SCORES:.*]][%{{.*}}, %{{.*}}, %c0, %c0] : vector<16x16xbf16>, memref<?x4x96x8xbf16>
 // N without its diagonal, rounded; what the rounding leaves only where rows are split, and only theirs.
 // CHECK: %[[N:.*]] = arith.select %[[STRICT]]
 // CHECK: %[[ROUNDED:.*]] = arith.truncf %[[N]]
-// CHECK: %[[HIGH:.*]] = gdn_tile.stage %[[HIGHS]][%c0]
-// CHECK-NEXT: gdn_tile.store %[[ROUNDED]], %[[HIGH]][%c0, %c0] dims [1, 0]
+// CHECK: gdn_tile.store_block %[[ROUNDED]], %[[INVERSE:.*]][%{{.*}}, %{{.*}}, %c0, %c0, %c0] : vector<16x16xbf16>, memref<?x4x2x96x8xbf16>
 // CHECK: scf.if %[[SPLIT0]] {
 // CHECK-DAG: %[[BACK:.*]] = arith.extf %[[ROUNDED]]
 // CHECK-DAG: %[[ROWS:.*]] = gdn_tile.any %[[LARGE]] : vector<16x16xi1> to vector<1x16xi1>
 // CHECK-DAG: %[[OWN:.*]] = vector.broadcast %[[ROWS]]
 // CHECK-DAG: %[[ERROR:.*]] = {{.*}} %[[N]], %[[BACK]]
-// CHECK: arith.select %[[OWN]], %[[ERROR]]
-// CHECK: %[[LOW:.*]] = gdn_tile.stage %[[LOWS]][%c0]
-// CHECK-NEXT: gdn_tile.store %{{.*}}, %[[LOW]][%c0, %c0] dims [1, 0]
-// CHECK: }
-// CHECK: gdn_tile.copy_out %[[P]] to %{{.*}}[%{{.*}}, %{{.*}}, %c0, %c0] dims [2, 3] {raw}
-// CHECK: gdn_tile.copy_out %[[HIGH]] to %{{.*}}[%{{.*}}, %{{.*}}, %c0, %c0, %c0] dims [3, 4] {raw}
-// CHECK: scf.if %[[SPLIT0]] {
-// CHECK: %[[LOW:.*]] = gdn_tile.stage %[[LOWS]][%c0]
-// CHECK-NEXT: gdn_tile.copy_out %[[LOW]] to %{{.*}}[%{{.*}}, %{{.*}}, %c1, %c0, %c0]
+// CHECK: %[[LOW:.*]] = arith.select %[[OWN]], %[[ERROR]]
+// CHECK: %[[LOW16:.*]] = arith.truncf %[[LOW]]
+// CHECK: gdn_tile.store_block %[[LOW16]], %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c0, %c0]
 // CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c0] dims [0] : vector<1x16xf32>
-// CHECK: }
+// CHECK-NEXT: }
 // Row 1: Z01 = Z00 L10^T D1^T.
 // CHECK: gdn_tile.load %[[M]][%c16, %c0]
 // CHECK: gdn_tile.load %[[BETA]][%c0] dims [0] : {{.*}}, vector<1x16xf32>
 // CHECK: %[[Y:.*]] = gdn_tile.warp_mma %[[Z00]], %{{.*}} bf16x3
 // CHECK: %[[Z01:.*]] = gdn_tile.warp_mma %[[Y]], %[[X1]] bf16x3
 // CHECK: %[[SPLIT1:.*]] = gdn_tile.any
-// CHECK: arith.mulf %[[Z01]]
 // Block (1, 0) behind (0, 0), (1, 1) behind that.
-// CHECK: gdn_tile.copy_out %[[P]] to %{{.*}}[%{{.*}}, %{{.*}}, %c16, %c0]
-// CHECK: gdn_tile.copy_out %{{.*}} to %{{.*}}[%{{.*}}, %{{.*}}, %c32, %c0]
-// CHECK: gdn_tile.copy_out %[[HIGH]] to %{{.*}}[%{{.*}}, %{{.*}}, %c0, %c16, %c0]
-// CHECK: gdn_tile.copy_out %{{.*}} to %{{.*}}[%{{.*}}, %{{.*}}, %c0, %c32, %c0]
+// CHECK: gdn_tile.store_block %{{.*}}, %[[SCORES]][%{{.*}}, %{{.*}}, %c32, %c0]
+// CHECK: arith.mulf %[[Z01]]
+// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c0, %c32, %c0]
 // CHECK: scf.if %[[SPLIT1]] {
-// CHECK-COUNT-2: gdn_tile.copy_out {{.*}}, %c1, %
+// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c32, %c0]
+// CHECK: gdn_tile.store_block %{{.*}}, %[[SCORES]][%{{.*}}, %{{.*}}, %c64, %c0]
+// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c0, %c64, %c0]
+// CHECK: scf.if %[[SPLIT1]] {
+// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c64, %c0]
 // Zeros for the rows of blocks without a split row, if there is another with one; and the flag.
 // CHECK: %[[ANY:.*]] = arith.ori %[[SPLIT0]], %[[SPLIT1]]
 // CHECK: scf.if %[[ANY]] {
-// CHECK-COUNT-2: gdn_tile.store %{{.*}} dims [0, 1] : vector<16x16xbf16>
 // CHECK: scf.if %[[SPLIT0]] {
 // CHECK-NEXT: } else {
-// CHECK-NEXT: gdn_tile.copy_out {{.*}}, %c1, %c0
+// CHECK-NEXT: gdn_tile.store_block %[[ZERO:.*]], %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c0, %c0]
 // CHECK: scf.if %[[SPLIT1]] {
 // CHECK-NEXT: } else {
-// CHECK-NEXT: gdn_tile.copy_out {{.*}}, %c1, %c16
-// CHECK-NEXT: gdn_tile.copy_out {{.*}}, %c1, %c32
+// CHECK-NEXT: gdn_tile.store_block %[[ZERO]], %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c32, %c0]
+// CHECK-NEXT: gdn_tile.store_block %[[ZERO]], %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c64, %c0]
 // CHECK: arith.select %[[ANY]]
 // CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c32] dims [0] : vector<1x8xf32>
 // CHECK: gdn_tile.copy_out %[[FACTORS]] to %{{.*}}[%{{.*}}, %{{.*}}, %c96]

@@ -242,3 +242,102 @@ func.func @own_rows_outside(%x: vector<64x64xf32>) attributes {gdn_tile.kernel =
   %0 = gdn_tile.own_rows %x[16] : vector<64x64xf32> to vector<16x16xf32>
   return
 }
+
+// -----
+
+func.func @f(%x: memref<?x320x8xbf16>, %z: vector<16x16xbf16>, %i: index) {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{stands outside of gdn_tile.each_warp}}
+  gdn_tile.store_block %z, %x[%i, %c0, %c0] : vector<16x16xbf16>, memref<?x320x8xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<?x320x8xf32>, %z: vector<16x16xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  gdn_tile.each_warp (%i) in (%n) {
+    // expected-error @+1 {{stores 16x16 elements of 16 bits to rows of 8 in global memory, but has 'vector<16x16xf32>' and 'memref<?x320x8xf32>'}}
+    gdn_tile.store_block %z, %x[%i, %c0, %c0] : vector<16x16xf32>, memref<?x320x8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<?x160x16xbf16>, %z: vector<16x16xbf16>, %n: index) {
+  %c0 = arith.constant 0 : index
+  gdn_tile.each_warp (%i) in (%n) {
+    // expected-error @+1 {{stores 16x16 elements of 16 bits to rows of 8 in global memory}}
+    gdn_tile.store_block %z, %x[%i, %c0, %c0] : vector<16x16xbf16>, memref<?x160x16xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<?x320x8xbf16>, %z: vector<16x32xbf16>, %n: index) {
+  %c0 = arith.constant 0 : index
+  gdn_tile.each_warp (%i) in (%n) {
+    // expected-error @+1 {{stores 16x16 elements of 16 bits}}
+    gdn_tile.store_block %z, %x[%i, %c0, %c0] : vector<16x32xbf16>, memref<?x320x8xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<?x320x8xf16>, %z: vector<16x16xbf16>, %n: index) {
+  %c0 = arith.constant 0 : index
+  gdn_tile.each_warp (%i) in (%n) {
+    // expected-error @+1 {{stores 16x16 elements of 16 bits}}
+    gdn_tile.store_block %z, %x[%i, %c0, %c0] : vector<16x16xbf16>, memref<?x320x8xf16>
+  }
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<512x8xbf16, #gpu.address_space<workgroup>>, %z: vector<16x16xbf16>, %n: index) {
+  %c0 = arith.constant 0 : index
+  gdn_tile.each_warp (%i) in (%n) {
+    // expected-error @+1 {{in global memory, but has 'vector<16x16xbf16>' and 'memref<512x8xbf16, #gpu.address_space<workgroup>>'}}
+    gdn_tile.store_block %z, %x[%c0, %c0] : vector<16x16xbf16>, memref<512x8xbf16, #gpu.address_space<workgroup>>
+  }
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<?x320x8xbf16>, %z: vector<16x16xbf16>, %n: index) {
+  %c0 = arith.constant 0 : index
+  gdn_tile.each_warp (%i) in (%n) {
+    // expected-error @+1 {{expects 3 indices for 'memref<?x320x8xbf16>', but has 2}}
+    gdn_tile.store_block %z, %x[%i, %c0] : vector<16x16xbf16>, memref<?x320x8xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<?x320x8xbf16>, %z: vector<16x16xbf16>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  gdn_tile.each_warp (%i) in (%n) {
+    // expected-error @+1 {{expects a block to begin in column 0 of a row that is a multiple of 32}}
+    gdn_tile.store_block %z, %x[%i, %c16, %c0] : vector<16x16xbf16>, memref<?x320x8xbf16>
+  }
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<?x320x8xbf16>, %z: vector<16x16xbf16>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  gdn_tile.each_warp (%i) in (%n) {
+    // expected-error @+1 {{expects a block to begin in column 0}}
+    gdn_tile.store_block %z, %x[%i, %c0, %c4] : vector<16x16xbf16>, memref<?x320x8xbf16>
+  }
+  return
+}

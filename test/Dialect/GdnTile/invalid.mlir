@@ -314,11 +314,11 @@ func.func @f() {
 
 #shared = #gpu.address_space<workgroup>
 
-func.func @lower(%x: memref<?x160x16xbf16>, %i: index) {
+func.func @lower(%x: memref<?x320x8xbf16>, %i: index) {
   %c0 = arith.constant 0 : index
-  %t = memref.alloc() : memref<240x16xbf16, #shared>
-  // expected-error @+1 {{copies all blocks of a lower triangular matrix into panels of 16 columns of 16 bits, or none, but moves 'memref<240x16xbf16, #gpu.address_space<workgroup>>' along dims [1, 2] of 'memref<?x160x16xbf16>'}}
-  gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] to %t {lower} : memref<?x160x16xbf16> to memref<240x16xbf16, #shared>
+  %t = memref.alloc() : memref<480x8xbf16, #shared>
+  // expected-error @+1 {{copies all blocks of a lower triangular matrix into panels of 16 columns of 16 bits, or none, but moves 'memref<480x8xbf16, #gpu.address_space<workgroup>>' along dims [1, 2] of 'memref<?x320x8xbf16>'}}
+  gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] to %t {lower} : memref<?x320x8xbf16> to memref<480x8xbf16, #shared>
   return
 }
 
@@ -326,11 +326,11 @@ func.func @lower(%x: memref<?x160x16xbf16>, %i: index) {
 
 #shared = #gpu.address_space<workgroup>
 
-func.func @lower_of_three_panels(%x: memref<?x96x16xbf16>, %i: index) {
+func.func @lower_of_three_panels(%x: memref<?x192x8xbf16>, %i: index) {
   %c0 = arith.constant 0 : index
-  %t = memref.alloc() : memref<144x16xbf16, #shared>
+  %t = memref.alloc() : memref<288x8xbf16, #shared>
   // expected-error @+1 {{copies all blocks of a lower triangular matrix}}
-  gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] to %t {lower} : memref<?x96x16xbf16> to memref<144x16xbf16, #shared>
+  gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] to %t {lower} : memref<?x192x8xbf16> to memref<288x8xbf16, #shared>
   return
 }
 
@@ -338,11 +338,11 @@ func.func @lower_of_three_panels(%x: memref<?x96x16xbf16>, %i: index) {
 
 #shared = #gpu.address_space<workgroup>
 
-func.func @lower_of_fewer_blocks(%x: memref<?x48x16xbf16>, %i: index) {
+func.func @lower_of_fewer_blocks(%x: memref<?x96x8xbf16>, %i: index) {
   %c0 = arith.constant 0 : index
-  %t = memref.alloc() : memref<256x16xbf16, #shared>
+  %t = memref.alloc() : memref<512x8xbf16, #shared>
   // expected-error @+1 {{copies all blocks of a lower triangular matrix}}
-  gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] to %t {lower} : memref<?x48x16xbf16> to memref<256x16xbf16, #shared>
+  gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] to %t {lower} : memref<?x96x8xbf16> to memref<512x8xbf16, #shared>
   return
 }
 
@@ -350,72 +350,22 @@ func.func @lower_of_fewer_blocks(%x: memref<?x48x16xbf16>, %i: index) {
 
 #shared = #gpu.address_space<workgroup>
 
-func.func @raw_part(%x: memref<?x160x32xbf16>, %i: index) {
+func.func @panels(%a: vector<16x64xbf16>, %t: memref<504x8xbf16, #shared>) {
+  // expected-error @+1 {{shapes do not fit: 16x64 times 64x63 into 16x64}}
+  %r = gdn_tile.mma %a, %t {transpose_b} : vector<16x64xbf16>, memref<504x8xbf16, #shared> -> vector<16x64xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @lower_rows_of_the_source(%x: memref<?x320x8xbf16>, %i: index) {
   %c0 = arith.constant 0 : index
-  %t = memref.alloc() : memref<16x16xbf16, #shared>
-  // expected-error @+1 {{is raw, so it moves whole rows of 32 bytes from a multiple of 8 on, without bounds and map, but moves 'memref<16x16xbf16, #gpu.address_space<workgroup>>' along dims [1, 2] of 'memref<?x160x32xbf16>'}}
-  gdn_tile.copy_out %t to %x[%i, %c0, %c0] dims [1, 2] {raw} : memref<16x16xbf16, #shared> to memref<?x160x32xbf16>
-  return
-}
-
-// -----
-
-#shared = #gpu.address_space<workgroup>
-
-func.func @raw_panels(%x: memref<?x160x128xbf16>, %i: index) {
-  %c0 = arith.constant 0 : index
-  %t = memref.alloc() : memref<16x128xbf16, #shared>
-  // expected-error @+1 {{is raw, so it moves whole rows of 32 bytes}}
-  gdn_tile.copy_out %t to %x[%i, %c0, %c0] dims [1, 2] {raw} : memref<16x128xbf16, #shared> to memref<?x160x128xbf16>
-  return
-}
-
-// -----
-
-#shared = #gpu.address_space<workgroup>
-
-func.func @panels(%a: vector<16x64xbf16>, %t: memref<250x16xbf16, #shared>) {
-  // expected-error @+1 {{shapes do not fit: 16x64 times 16x250 into 16x64}}
-  %r = gdn_tile.mma %a, %t {transpose_b} : vector<16x64xbf16>, memref<250x16xbf16, #shared> -> vector<16x64xf32>
-  return
-}
-
-// -----
-
-#shared = #gpu.address_space<workgroup>
-
-func.func @lower_rows_of_the_source(%x: memref<?x160x16xbf16>, %i: index) {
-  %c0 = arith.constant 0 : index
-  %c16 = arith.constant 16 : index
-  %c160 = arith.constant 160 : index
-  %t = memref.alloc() : memref<256x16xbf16, #shared>
+  %c8 = arith.constant 8 : index
+  %c320 = arith.constant 320 : index
+  %t = memref.alloc() : memref<512x8xbf16, #shared>
   // expected-error @+1 {{copies all blocks of a lower triangular matrix into panels of 16 columns of 16 bits, or none}}
-  gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] valid(%c160, %c16) to %t {lower} : memref<?x160x16xbf16> to memref<256x16xbf16, #shared>
-  return
-}
-
-// -----
-
-#shared = #gpu.address_space<workgroup>
-
-func.func @raw_row(%x: memref<?x160x16xbf16>, %i: index) {
-  %c0 = arith.constant 0 : index
-  %c4 = arith.constant 4 : index
-  %t = memref.alloc() : memref<16x16xbf16, #shared>
-  // expected-error @+1 {{is raw, so it moves whole rows of 32 bytes from a multiple of 8 on}}
-  gdn_tile.copy_out %t to %x[%i, %c4, %c0] dims [1, 2] {raw} : memref<16x16xbf16, #shared> to memref<?x160x16xbf16>
-  return
-}
-
-// -----
-
-#shared = #gpu.address_space<workgroup>
-
-func.func @raw_bound(%x: memref<?x160x16xbf16>, %i: index) {
-  %c0 = arith.constant 0 : index
-  %c16 = arith.constant 16 : index
-  %t = memref.alloc() : memref<16x16xbf16, #shared>
-  // expected-error @+1 {{is raw, so it moves whole rows of 32 bytes from a multiple of 8 on, without bounds}}
-  gdn_tile.copy_out %t to %x[%i, %c0, %c0] dims [1, 2] valid(%c16, %c16) {raw} : memref<16x16xbf16, #shared> to memref<?x160x16xbf16>
+  gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] valid(%c320, %c8) to %t {lower} : memref<?x320x8xbf16> to memref<512x8xbf16, #shared>
   return
 }

@@ -186,19 +186,15 @@ static LogicalResult verifyCopy(Operation *op, Type tileType, Type globalType,
   return verifyAccess(op, global, numIndices, dims, numValid);
 }
 
-// Whole rows of 32 bytes of the last two dimensions, along which the tile runs.
-// In shared memory the order repeats after 8 rows.
+// All rows of the last two dimensions, along which the tile runs.
 static bool hasWholeRows(MemRefType tile, MemRefType global,
                          ArrayRef<int64_t> dims, ValueRange indices) {
   int64_t rank = global.getRank();
-  if (tile.getRank() != 2 || rank < 2 || dims[0] != rank - 2 ||
-      dims[1] != rank - 1 || tile.getElementType() != global.getElementType() ||
-      tile.getDimSize(1) != kPanelColumns ||
-      tile.getElementTypeBitWidth() != 16 ||
-      tile.getDimSize(1) != global.getDimSize(rank - 1))
-    return false;
-  std::optional<int64_t> row = getConstantIntValue(indices[rank - 2]);
-  return getConstantIntValue(indices[rank - 1]) == 0 && (!row || *row % 8 == 0);
+  return tile.getRank() == 2 && rank >= 2 && dims[0] == rank - 2 &&
+         dims[1] == rank - 1 &&
+         tile.getElementType() == global.getElementType() &&
+         tile.getElementTypeBitWidth() == 16 &&
+         getConstantIntValue(indices[rank - 1]) == 0;
 }
 
 static LogicalResult verifyLower(CopyInOp op, MemRefType tile,
@@ -284,12 +280,6 @@ LogicalResult CopyOutOp::verify() {
     return failure();
   auto tile = cast<MemRefType>(getTile().getType());
   auto destination = cast<MemRefType>(getDestination().getType());
-  if (getRaw() &&
-      (getMap() || !getValid().empty() || tile.getDimSize(0) % 8 != 0 ||
-       !hasWholeRows(tile, destination, getDims(), getIndices())))
-    return emitOpError("is raw, so it moves whole rows of 32 bytes from a "
-                       "multiple of 8 on, without bounds and map, but moves ")
-           << tile << " along dims [" << getDims() << "] of " << destination;
   Type from = tile.getElementType(), to = destination.getElementType();
   if (from != to)
     return emitOpError("expects equal element types, but has ")
@@ -429,21 +419,21 @@ bool MmaOp::hasPanels() {
 }
 
 int64_t mlir::gdn_tile::getPanelRows(ArrayRef<int64_t> shape, VectorType a) {
-  int64_t panels = a.getDimSize(1) / kPanelColumns;
-  if (panels < 2 || a.getDimSize(1) % kPanelColumns != 0 ||
-      a.getElementTypeBitWidth() != 16 || shape.size() != 2 ||
-      shape[1] != kPanelColumns || shape[0] % panels != 0)
+  int64_t k = a.getDimSize(1);
+  if (k == 0 || k % kPanelColumns != 0 || a.getElementTypeBitWidth() != 16 ||
+      shape.size() != 2 || shape[1] != kPanelWidth ||
+      shape[0] * kPanelWidth % k != 0)
     return 0;
-  return shape[0] / panels;
+  return shape[0] * kPanelWidth / k;
 }
 
 SmallVector<int64_t> mlir::gdn_tile::getPanelShape(int64_t size) {
-  return {size * size / kPanelColumns, kPanelColumns};
+  return {size * size / kPanelWidth, kPanelWidth};
 }
 
 SmallVector<int64_t> mlir::gdn_tile::getLowerShape(int64_t size) {
   int64_t blocks = size / kPanelColumns;
-  return {blocks * (blocks + 1) / 2 * kPanelColumns, kPanelColumns};
+  return {blocks * (blocks + 1) / 2 * kBlockRows, kPanelWidth};
 }
 
 int64_t mlir::gdn_tile::getLowerSize(MemRefType panels) {

@@ -93,8 +93,8 @@ static bool isWarpOp(Operation *op) {
   if (auto cumsum = dyn_cast<CumsumOp>(op))
     return cast<MemRefType>(cumsum.getTile().getType()).getRank() == 1;
   return isa<AnyOp, BarrierOp, BlockIdOp, BlockInverseOp, CopyOutOp, FreeOp,
-             IotaOp, LoadOp, OwnRowsOp, StageOp, StoreOp, WarpEndOp, WarpMmaOp>(
-             op) ||
+             IotaOp, LoadOp, OwnRowsOp, StageOp, StoreBlockOp, StoreOp,
+             WarpEndOp, WarpMmaOp>(op) ||
          !isa<GdnTileDialect>(op->getDialect());
 }
 
@@ -197,6 +197,38 @@ LogicalResult OwnRowsOp::verify() {
     return emitOpError("needs a gdn_tile.each_warp of ")
            << count << " items, one for every 16 rows of " << value;
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// StoreBlockOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult StoreBlockOp::verify() {
+  auto value = cast<VectorType>(getValue().getType());
+  auto memref = cast<MemRefType>(getMemref().getType());
+  int64_t rank = memref.getRank();
+  if (value != VectorType::get({16, 16}, value.getElementType()) ||
+      value.getElementTypeBitWidth() != 16 || isShared(memref) || rank < 2 ||
+      memref.getElementType() != value.getElementType() ||
+      memref.getDimSize(rank - 1) != kPanelWidth)
+    return emitOpError("stores 16x16 elements of 16 bits to rows of ")
+           << kPanelWidth << " in global memory, but has " << value << " and "
+           << memref;
+  if (static_cast<int64_t>(getIndices().size()) != rank)
+    return emitOpError("expects ") << rank << " indices for " << memref
+                                   << ", but has " << getIndices().size();
+  std::optional<int64_t> row = getConstantIntValue(getIndices()[rank - 2]);
+  if (getConstantIntValue(getIndices()[rank - 1]) != 0 ||
+      (row && *row % kBlockRows != 0))
+    return emitOpError("expects a block to begin in column 0 of a row that is "
+                       "a multiple of ")
+           << kBlockRows;
+  return verifyInWarp(*this);
+}
+
+void StoreBlockOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Write::get(), &getMemrefMutable(),
+                       SideEffects::DefaultResource::get());
 }
 
 //===----------------------------------------------------------------------===//

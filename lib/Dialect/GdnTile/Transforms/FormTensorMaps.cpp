@@ -78,8 +78,7 @@ void KernelMaps::form() {
     if (auto copy = dyn_cast<CopyInOp>(op);
         copy && copy.getSlot() && !copy.getLower())
       formFor(copy, copy.getSource());
-    if (auto copy = dyn_cast<CopyOutOp>(op);
-        copy && getRole(copy) && !copy.getRaw())
+    if (auto copy = dyn_cast<CopyOutOp>(op); copy && getRole(copy))
       formFor(copy, copy.getDestination());
   });
 }

@@ -365,7 +365,7 @@ void Specializer::buildStore() {
     CopyOutOp copy = stored.copy;
     CopyOutOp::create(b, tileAt(buffers, stage), copy.getDestination(),
                       lookUp(mapping, copy.getIndices()), copy.getDims(),
-                      lookUp(mapping, copy.getValid()), copy.getRaw());
+                      lookUp(mapping, copy.getValid()));
   }
   RingReleaseOp::create(b, storeTiles.ring, iteration);
 }

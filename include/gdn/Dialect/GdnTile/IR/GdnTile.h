@@ -64,8 +64,19 @@ RoleOp getRole(Operation *op);
 bool isInWarp(Operation *op);
 
 /// \name Matrices in panels of 16 columns, and lower triangular ones as blocks
+///
+/// A matrix NxK of 16-bit elements is memref<(N*K/8)x8>, with element (n, k) in
+/// row (k / 16) 2 N + (n / 8) 16 + k % 16 and column n % 8. So a matrix of 8x8
+/// is 128 contiguous bytes (a core matrix of wgmma without swizzle), its
+/// transpose in the registers of a warp is these bytes in the order of lanes,
+/// and blocks of 16x16 are 32 rows, one below the other.
 /// @{
-constexpr int64_t kPanelColumns = 16;
+constexpr int64_t kPanelColumns = 16, kPanelWidth = 8, kBlockRows = 32;
+/// The row of the memref where a block begins, given its first row n and first
+/// column k in a matrix of `rows` rows.
+inline int64_t getPanelRow(int64_t n, int64_t k, int64_t rows) {
+  return (k / kPanelColumns * rows + n) * kPanelColumns / kPanelWidth;
+}
 /// Rows of a right operand of `a` in panels, given the shape of its tile; 0 if
 /// that is in no panels.
 int64_t getPanelRows(ArrayRef<int64_t> shape, VectorType a);
@@ -83,7 +94,7 @@ int64_t getLowerBlock(int64_t row, int64_t column, int64_t blocks);
 
 /// Whether a product of a kernel can run as warpgroup products (wgmma): 64 rows
 /// for each warpgroup, or for the one of a role, 16-bit operands, and a tile in
-/// panels of 128 bytes or, transposed, of 16 columns.
+/// panels of 128 bytes or, transposed, in panels of 16 columns.
 bool fitsWarpgroup(MmaOp op, KernelAttr kernel);
 /// The same, for the kernel that the product stands in.
 bool fitsWarpgroup(MmaOp op);

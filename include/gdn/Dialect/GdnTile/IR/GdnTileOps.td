@@ -116,10 +116,10 @@ def GdnTile_CopyInOp : GdnTile_CopyOp<"copy_in"> {
 
     With `lower` the tile is a lower triangular matrix of C columns, a power of two, in
     panels (see `gdn_tile.mma`), and the source holds its C / 16 = m columns of blocks of
-    16x16, each from the diagonal on: 8 m (m + 1) rows of 16 elements, whole rows of the
-    last two dimensions, which raw copies of blocks have written. What lies above is zero.
-    A bound of rows counts those of the tile, C m or more of them or none; one of columns
-    admits all 16 or none.
+    16x16, each from the diagonal on: 16 m (m + 1) rows of 8 elements, whole rows of the
+    last two dimensions, which `gdn_tile.store_block` has written. What lies above is zero.
+    A bound of rows counts those of the tile, all of them or none; one of columns
+    admits all 8 or none.
 
     ```mlir
     gdn_tile.copy_in %k[%row, %head, %c0] dims [0, 2] valid(%rows, %c128) to %tile
@@ -150,11 +150,6 @@ def GdnTile_CopyOutOp : GdnTile_CopyOp<"copy_out"> {
     are not written. Element types are equal. With a `map` of the destination the copy
     engine moves tiles that are valid as a whole; it has read them behind the op.
 
-    With `raw` the elements are written in the order in which they lie in shared memory,
-    which is up to the target, as a `gdn_tile.copy_in` of `lower` reads them. The tile's rows
-    are whole rows of 32 bytes of the last two dimensions of the destination, from a row on
-    that is a multiple of 8: its bytes are contiguous on both sides.
-
     ```mlir
     gdn_tile.copy_out %tile to %o[%row, %head, %c0] dims [0, 2] valid(%rows, %c64)
         : memref<64x64xbf16, #gpu.address_space<workgroup>> to memref<?x32x128xbf16>
@@ -162,12 +157,11 @@ def GdnTile_CopyOutOp : GdnTile_CopyOp<"copy_out"> {
   }];
   let arguments = (ins AnyMemRef:$tile, AnyMemRef:$destination,
                        Variadic<Index>:$indices, DenseI64ArrayAttr:$dims,
-                       Variadic<Index>:$valid, Optional<GdnTile_TensorMap>:$map,
-                       UnitAttr:$raw);
+                       Variadic<Index>:$valid, Optional<GdnTile_TensorMap>:$map);
   let builders = [OpBuilder<
     (ins "Value":$tile, "Value":$destination, "ValueRange":$indices,
-         "ArrayRef<int64_t>":$dims, "ValueRange":$valid, "bool":$raw),
-    [{ build($_builder, $_state, tile, destination, indices, dims, valid, Value(), raw); }]>];
+         "ArrayRef<int64_t>":$dims, "ValueRange":$valid),
+    [{ build($_builder, $_state, tile, destination, indices, dims, valid, Value()); }]>];
   let assemblyFormat = [{
     $tile `to` $destination `[` $indices `]` `dims` $dims (`valid` `(` $valid^ `)`)?
     (`map` `(` $map^ `:` type($map) `)`)?
@@ -305,7 +299,7 @@ def GdnTile_MmaOp : GdnTile_Op<"mma", [
     itself, when it is the result of the product before.
 
     With `transpose_b` and 16-bit types `b` may also be in panels of 16 columns, one after the other:
-    `memref<(N*K/16)x16xT>`, element (n, k) in row (k / 16) N + n.
+    `memref<(N*K/8)x8xT>`, element (n, k) in row (k / 16) 2 N + (n / 8) 16 + k % 16 and column n % 8.
 
     Only in kernels of the `accumulator` layout; a fragment rounded to T is the
     operand `a` of the next product without any data movement. M = 16 * warps, K a

@@ -125,6 +125,28 @@ def GdnTile_OwnRowsOp : GdnTile_Op<"own_rows", [Pure]> {
   let hasVerifier = 1;
 }
 
+def GdnTile_StoreBlockOp : GdnTile_Op<"store_block", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "store a transposed block of a matrix in panels, by one warp";
+  let description = [{
+    `value`, `vector<16x16xT>` of 16-bit elements, is the transpose of a block of a matrix in panels
+    (see `gdn_tile.mma`): its element (k, n) goes to row r + (n / 8) 16 + k and column n % 8 of the last
+    two dimensions of `memref`, in global memory; `indices` lead to row r and column 0. As a warp
+    holds the block, its stores are of 128 contiguous bytes each. Only in the region of a
+    `gdn_tile.each_warp`.
+
+    ```mlir
+    gdn_tile.store_block %z, %t[%slot, %head, %c32, %c0] : vector<16x16xbf16>, memref<?x4x320x8xbf16>
+    ```
+  }];
+  let arguments = (ins GdnTile_Fragment:$value, AnyMemRef:$memref,
+                       Variadic<Index>:$indices);
+  let assemblyFormat = [{
+    $value `,` $memref `[` $indices `]` attr-dict `:` type($value) `,` type($memref)
+  }];
+  let hasVerifier = 1;
+}
+
 def GdnTile_AnyOp : GdnTile_Op<"any", [Pure]> {
   let summary = "whether a condition holds anywhere in a fragment or in its columns";
   let description = [{
