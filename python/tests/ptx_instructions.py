@@ -422,7 +422,18 @@ def _operand_tables():
         ((row % 8 * 4 + lane) * 4 + row // 8 + 2 * register) * 2 + half,
         ((column * 4 + lane[:, None]) * 2 + register[:, None]) * 2 + half[:, None],
     )
-    return {("m16n8k8", "tf32"): words, ("m16n8k16", "bf16"): halves, ("m16n8k16", "f16"): halves}
+    deep = np.arange(8)
+    lane, half = deep // 2, deep % 2
+    short = (
+        ((row % 8 * 4 + lane) * 2 + row // 8) * 2 + half,
+        (column * 4 + lane[:, None]) * 2 + half[:, None],
+    )
+    return {
+        ("m16n8k8", "tf32"): words,
+        ("m16n8k8", "bf16"): short,
+        ("m16n8k16", "bf16"): halves,
+        ("m16n8k16", "f16"): halves,
+    }
 
 
 _OPERANDS = _operand_tables()

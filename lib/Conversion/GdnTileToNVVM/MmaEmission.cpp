@@ -16,11 +16,20 @@ using namespace mlir::gdn;
 void mlir::gdn::emitMma(Emitter &e, int64_t k, NVVM::MMATypes type,
                         ValueRange a, ValueRange b,
                         MutableArrayRef<Value> acc) {
-  SmallVector<Type> types(4, e.f32());
+  auto type4 = LLVM::LLVMStructType::getLiteral(e.builder.getContext(),
+                                                SmallVector<Type>(4, e.f32()));
+  if (k == 8 && type == NVVM::MMATypes::bf16) { // unknown to the op
+    SmallVector<Value> operands(a);
+    llvm::append_range(operands, b);
+    llvm::append_range(operands, acc);
+    Value product =
+        e.intrinsic("llvm.nvvm.mma.m16n8k8.row.col.bf16", type4, operands);
+    llvm::copy(e.extractAll(product), acc.begin());
+    return;
+  }
   Value product = NVVM::MmaOp::create(
-      e.builder, e.loc,
-      LLVM::LLVMStructType::getLiteral(e.builder.getContext(), types), a, b,
-      ValueRange(acc), ArrayRef<int64_t>{16, 8, k}, std::nullopt, std::nullopt,
+      e.builder, e.loc, type4, a, b, ValueRange(acc),
+      ArrayRef<int64_t>{16, 8, k}, std::nullopt, std::nullopt,
       std::array<NVVM::MMATypes, 2>{type, type},
       std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row,
                                      NVVM::MMALayout::col});
@@ -72,9 +81,10 @@ FloatParts mlir::gdn::splitToBF16(Emitter &e, ValueRange values) {
 
 void mlir::gdn::emitBF16x3Mma(Emitter &e, const FloatParts &a,
                               const FloatParts &b, MutableArrayRef<Value> acc) {
-  emitMma(e, 16, NVVM::MMATypes::bf16, a.low, b.high, acc);
-  emitMma(e, 16, NVVM::MMATypes::bf16, a.high, b.low, acc);
-  emitMma(e, 16, NVVM::MMATypes::bf16, a.high, b.high, acc);
+  int64_t k = 8 * b.high.size();
+  emitMma(e, k, NVVM::MMATypes::bf16, a.low, b.high, acc);
+  emitMma(e, k, NVVM::MMATypes::bf16, a.high, b.low, acc);
+  emitMma(e, k, NVVM::MMATypes::bf16, a.high, b.high, acc);
 }
 
 void mlir::gdn::emitFloatMma(Emitter &e, int64_t passes, const FloatParts &a,

@@ -31,8 +31,9 @@ FloatParts splitOperand(Emitter &e, ValueRange values, int64_t passes);
 void emitFloatMma(Emitter &e, int64_t passes, const FloatParts &a,
                   const FloatParts &b, MutableArrayRef<Value> acc);
 
-/// m16n8k16 of float32 operands in two bfloat16 parts each, neighbours of
-/// `values` in one register; the product of the low parts is left out.
+/// m16n8k16, or k8 with one register of b, of float32 operands in two bfloat16
+/// parts each, neighbours of `values` in one register; the product of the low
+/// parts is left out.
 FloatParts splitToBF16(Emitter &e, ValueRange values);
 void emitBF16x3Mma(Emitter &e, const FloatParts &a, const FloatParts &b,
                    MutableArrayRef<Value> acc);

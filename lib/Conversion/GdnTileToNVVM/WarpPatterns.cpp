@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::gdn;
@@ -140,12 +141,18 @@ private:
                  splitOperand(e, b, passes), acc);
   }
 
+  /// Half the product where the other columns of `b` are known to be zero, as
+  /// in a triangle.
   static void emitBF16(Emitter &e, ValueRange a, ValueRange b, int64_t half,
                        MutableArrayRef<Value> acc) {
     int64_t row = 2 * half;
-    emitBF16x3Mma(e, splitToBF16(e, a),
-                  splitToBF16(e, {b[row], b[row + 1], b[row + 4], b[row + 5]}),
-                  acc);
+    SmallVector<Value> right = {b[row], b[row + 1]};
+    bool isShort = matchPattern(b[row + 4], m_AnyZeroFloat()) &&
+                   matchPattern(b[row + 5], m_AnyZeroFloat());
+    if (!isShort)
+      right.append({b[row + 4], b[row + 5]});
+    emitBF16x3Mma(e, splitToBF16(e, isShort ? a.take_front(4) : a),
+                  splitToBF16(e, right), acc);
   }
 };
 
@@ -249,52 +256,115 @@ private:
 // Inverses of diagonal blocks
 //===----------------------------------------------------------------------===//
 
-/// Forward substitution in float32, eight lanes for a block: lane c owns the
-/// columns c and c + 8, of which the second has zeros in its upper half. Rows
-/// are taken four at a time: four chains side by side, and 16-byte reads of the
-/// rows of M, the same for all lanes of a block.
+/// In two levels. The 8x8 blocks on the diagonal by forward substitution in
+/// float32, four lanes for a block: lane c owns the columns c and c + 4, of
+/// which the second has zeros in its upper half. Rows are taken four at a time:
+/// four chains side by side, and 16-byte reads of the rows of M, the same for
+/// all lanes of a block. Then, with A and C the inverses of two such blocks and
+/// B what M has below the first, the transpose of the block between them,
+///
+///   R^T = -(A^T diag(s) B^T) C^T,
+///
+/// in three products of bfloat16 parts: A^T and the product before are left
+/// operands as they are, and R^T is part of the result as it is. The eight rows
+/// that a left operand has left over are those of the next block.
 class BlockSolver {
 public:
   BlockSolver(Emitter &e, BlockInverseOp op, Value products, Value scale,
-              Value out, int64_t blocks);
-  void emit();
+              Value scratch);
+  /// The registers of the op's results.
+  SmallVector<SmallVector<Value>> emit();
 
 private:
-  static constexpr int64_t kRows = 4, kHalf = 8, kSize = 16;
+  static constexpr int64_t kRows = 4, kHalf = 4, kSize = 8;
 
-  SmallVector<Value> load(SharedAddress &address, int64_t row, int64_t col);
-  /// Rows 4 * group to 4 * group + 3 of column c + 8 * half.
+  SmallVector<Value> load(SharedAddress &address, int64_t row, int64_t col,
+                          int64_t count);
+  void substitute();
+  /// Rows 4 * group to 4 * group + 3 of column c + 4 * half.
   void solveRows(int64_t group, int64_t half, ArrayRef<SmallVector<Value>> rows,
                  ValueRange scales);
+  void storeColumns();
+  SmallVector<SmallVector<Value>>
+  solveBetween(int64_t first, ArrayRef<SmallVector<Value>> upper,
+               ArrayRef<SmallVector<Value>> lower);
+  SmallVector<SmallVector<Value>> multiply(ArrayRef<SmallVector<Value>> a,
+                                           ArrayRef<SmallVector<Value>> b);
+
+  // Elements of 8x8 blocks in the scratch tile. Columns lie one after the
+  // other, but with the pairs of the second four swapped, and in every second
+  // block with its halves swapped: so neither the stores of columns nor the
+  // loads below meet a bank twice.
+  Value wordAt(Value bytes, int64_t number) {
+    return e.advance(e.advance(scratch, e.xorC(bytes, number % 2 * kHalf * 4)),
+                     number * kSize * kSize * 4);
+  }
+  /// Elements (2q, g) and (2q + 1, g) of lane 4g + q: two of the transpose.
+  SmallVector<Value> loadTransposed(int64_t number);
+  /// Elements (g, 2q) and (g, 2q + 1).
+  SmallVector<Value> loadPlain(int64_t number);
 
   Emitter &e;
+  Value scratch;
+  int64_t halves;
   Value column;
-  ThreadPart block;
-  SharedAddress products, scale, out;
-  /// Rows of the columns, and those times their scale.
+  ThreadPart half;
+  SharedAddress products, scale, fragments, factors;
+  /// Bytes in front of the words of `loadTransposed` and of the first one of
+  /// `loadPlain` in an even block.
+  Value pair, single;
+  /// Rows of the columns, and those times their negated scale.
   SmallVector<Value> x[2], scaled[2];
 };
 
+ThreadPart getLanePart(Emitter &e, int64_t shift, int64_t count,
+                       int64_t scale) {
+  if (count == 1)
+    return {};
+  return ThreadPart{e.andC(e.shrC(e.laneId(), shift), count - 1), count - 1}
+      .scale(e, scale);
+}
+
 BlockSolver::BlockSolver(Emitter &e, BlockInverseOp op, Value products,
-                         Value scale, Value out, int64_t blocks)
-    : e(e), column(e.andC(e.laneId(), kHalf - 1)),
-      block(blocks == 1 ? ThreadPart()
-                        : ThreadPart{e.andC(e.shrC(e.laneId(), 3), blocks - 1),
-                                     blocks - 1}
-                              .scale(e, kSize)),
+                         Value scale, Value scratch)
+    : e(e), scratch(scratch),
+      halves(cast<MemRefType>(op.getScale().getType()).getDimSize(0) / kSize),
+      column(e.andC(e.laneId(), kHalf - 1)),
+      half(getLanePart(e, 2, halves, kSize)),
       products(e, SharedLayout(cast<MemRefType>(op.getProducts().getType())),
-               products, block, block),
+               products, half, half),
       scale(e, SharedLayout(cast<MemRefType>(op.getScale().getType())), scale,
-            ThreadPart(), block),
-      out(e, SharedLayout(cast<MemRefType>(op.getOut().getType())), out,
-          block.add(e, ThreadPart{column, kHalf - 1}), ThreadPart()) {}
+            ThreadPart(), half),
+      fragments(e, SharedLayout(cast<MemRefType>(op.getProducts().getType())),
+                products, getLanePart(e, 2, 8, 1), getLanePart(e, 0, 4, 2)),
+      factors(e, SharedLayout(cast<MemRefType>(op.getScale().getType())), scale,
+              ThreadPart(), getLanePart(e, 0, 4, 2)) {
+  Value lane = e.laneId(), upper = e.andC(e.shrC(lane, 1), 8);
+  pair = LLVM::XOrOp::create(e.builder, e.loc, e.shlC(lane, 1), upper);
+  pair = e.shlC(pair, 2);
+  single = e.add(e.shlC(column, 4),
+                 e.add(e.andC(e.shlC(lane, 2), 8), e.shrC(lane, 2)));
+  single = e.shlC(single, 2);
+}
 
 SmallVector<Value> BlockSolver::load(SharedAddress &address, int64_t row,
-                                     int64_t col) {
+                                     int64_t col, int64_t count) {
   SmallVector<Value> values;
-  for (Value word : e.loadWords(address.at(row, col), kRows, Value()))
+  for (Value word : e.loadWords(address.at(row, col), count, Value()))
     values.push_back(e.bitcast(word, e.f32()));
   return values;
+}
+
+SmallVector<Value> BlockSolver::loadTransposed(int64_t number) {
+  SmallVector<Value> values;
+  for (Value word : e.loadWords(wordAt(pair, number), 2, Value()))
+    values.push_back(e.bitcast(word, e.f32()));
+  return values;
+}
+
+SmallVector<Value> BlockSolver::loadPlain(int64_t number) {
+  return {e.loadF32(wordAt(single, number)),
+          e.loadF32(wordAt(e.xorC(single, kSize * 4), number))};
 }
 
 void BlockSolver::solveRows(int64_t group, int64_t half,
@@ -304,38 +374,121 @@ void BlockSolver::solveRows(int64_t group, int64_t half,
   for (int64_t r = 0; r < kRows; ++r) {
     int64_t i = group * kRows + r;
     Value isOne = e.equalsC(column, i - first);
-    Value unit = e.select(isOne, e.cF32(1.0), e.cF32(0.0));
-    Value sum;
-    for (int64_t k = first; k < i; ++k) {
-      Value entry = rows[r][k];
-      sum = sum ? e.fma(entry, scaled[half][k - first], sum)
-                : e.fmul(entry, scaled[half][k - first]);
-    }
-    x[half].push_back(sum ? e.fsub(unit, sum) : unit);
-    scaled[half].push_back(e.fmul(scales[r], x[half].back()));
+    Value sum = e.select(isOne, e.cF32(1.0), e.cF32(0.0));
+    for (int64_t k = first; k < i; ++k)
+      sum = e.fma(rows[r][k], scaled[half][k - first], sum);
+    x[half].push_back(sum);
+    scaled[half].push_back(
+        e.fmul(LLVM::FNegOp::create(e.builder, e.loc, scales[r]), sum));
   }
 }
 
-void BlockSolver::emit() {
+void BlockSolver::substitute() {
   for (int64_t group = 0; group < kSize / kRows; ++group) {
-    SmallVector<Value> scales = load(scale, 0, group * kRows);
+    SmallVector<Value> scales = load(scale, 0, group * kRows, kRows);
     SmallVector<SmallVector<Value>> rows(kRows);
     for (int64_t r = 0; r < kRows; ++r)
       for (int64_t k = 0; k < group * kRows + r; k += kRows)
-        llvm::append_range(rows[r], load(products, group * kRows + r, k));
+        llvm::append_range(rows[r],
+                           load(products, group * kRows + r, k, kRows));
     solveRows(group, 0, rows, scales);
     if (group * kRows >= kHalf)
       solveRows(group, 1, rows, scales);
   }
-  for (int64_t half : {0, 1})
+}
+
+void BlockSolver::storeColumns() {
+  // With fewer blocks the lanes behind compute the same.
+  Value isOwn =
+      halves * kHalf < 32 ? e.lessThanC(e.laneId(), halves * kHalf) : Value();
+  // Of column c; `half` counts tokens.
+  Value number = e.shrC(half.value, 3);
+  Value first = e.add(e.shlC(number, 6), e.shlC(column, 3));
+  first = e.add(first, e.shlC(e.andC(number, 1), 2));
+  for (int64_t h : {0, 1})
     for (int64_t i = 0; i < kSize; i += kRows) {
       SmallVector<Value> words;
       for (int64_t r = i; r < i + kRows; ++r)
-        words.push_back(r < half * kHalf
-                            ? e.c32(0)
-                            : e.bitcast(x[half][r - half * kHalf], e.i32()));
-      e.storeWords(out.at(half * kHalf, i), words, Value());
+        words.push_back(
+            r < h * kHalf ? e.c32(0) : e.bitcast(x[h][r - h * kHalf], e.i32()));
+      Value word = e.addC(e.xorC(first, h * kSize + i), h * kHalf * kSize);
+      e.storeWords(e.advance(scratch, e.shlC(word, 2)), words, isOwn);
     }
+}
+
+// The first eight rows of `a` times the first of `b`, the second times the
+// second.
+SmallVector<SmallVector<Value>>
+BlockSolver::multiply(ArrayRef<SmallVector<Value>> a,
+                      ArrayRef<SmallVector<Value>> b) {
+  FloatParts left;
+  for (int64_t rows : {0, 1}) {
+    FloatParts parts = splitToBF16(e, a[rows % a.size()]);
+    llvm::append_range(left.high, parts.high);
+    llvm::append_range(left.low, parts.low);
+  }
+  SmallVector<SmallVector<Value>> results;
+  for (auto [i, right] : llvm::enumerate(b)) {
+    SmallVector<Value> sums(4, e.cF32(0.0));
+    emitBF16x3Mma(e, left, splitToBF16(e, right), sums);
+    results.push_back({sums[2 * i], sums[2 * i + 1]});
+  }
+  return results;
+}
+
+// R^T of the blocks from `first` on, one or two.
+SmallVector<SmallVector<Value>>
+BlockSolver::solveBetween(int64_t first, ArrayRef<SmallVector<Value>> upper,
+                          ArrayRef<SmallVector<Value>> lower) {
+  SmallVector<SmallVector<Value>> right;
+  for (int64_t b = first, end = first + upper.size(); b < end; ++b) {
+    SmallVector<Value> values =
+        load(fragments, 16 * b + kSize, 16 * b, /*count=*/2);
+    for (auto [value, factor] :
+         llvm::zip_equal(values, load(factors, 0, 16 * b, /*count=*/2)))
+      value = e.fmul(value, LLVM::FNegOp::create(e.builder, e.loc, factor));
+    right.push_back(values);
+  }
+  return multiply(multiply(upper, right), lower);
+}
+
+SmallVector<SmallVector<Value>> BlockSolver::emit() {
+  auto sync = [&] { NVVM::SyncWarpOp::create(e.builder, e.loc, e.c32(-1)); };
+  auto join = [](ArrayRef<SmallVector<Value>> parts) {
+    SmallVector<Value> all;
+    for (const SmallVector<Value> &part : parts)
+      llvm::append_range(all, part);
+    return all;
+  };
+  substitute();
+  storeColumns();
+  sync();
+  SmallVector<SmallVector<Value>> results, lowers;
+  SmallVector<Value> zeros(2, e.cF32(0.0));
+  int64_t blocks = halves / 2;
+  for (int64_t first = 0; first < blocks; first += 2) {
+    SmallVector<SmallVector<Value>> upper, lower;
+    for (int64_t b = first; b < std::min(first + 2, blocks); ++b) {
+      upper.push_back(loadTransposed(2 * b));
+      lower.push_back(loadPlain(2 * b + 1));
+    }
+    for (auto [i, between] :
+         llvm::enumerate(solveBetween(first, upper, lower))) {
+      int64_t b = first + i;
+      SmallVector<Value> words;
+      for (Value value : between)
+        words.push_back(e.bitcast(value, e.i32()));
+      e.storeWords(wordAt(pair, halves + b), words, Value());
+      results.push_back(
+          join({upper[i], zeros, between, loadTransposed(2 * b + 1)}));
+    }
+    llvm::append_range(lowers, lower);
+  }
+  sync();
+  for (int64_t b = 0; b < blocks; ++b)
+    results.push_back(
+        join({loadPlain(2 * b), loadPlain(halves + b), zeros, lowers[b]}));
+  return results;
 }
 
 struct BlockInversePattern : TilePattern<BlockInverseOp> {
@@ -344,25 +497,10 @@ struct BlockInversePattern : TilePattern<BlockInverseOp> {
   matchAndRewrite(BlockInverseOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Emitter e(rewriter, op.getLoc());
-    auto scale = cast<MemRefType>(op.getScale().getType());
-    int64_t blocks = scale.getDimSize(0) / 16;
-    auto solve = [&] {
-      BlockSolver(e, op, adaptor.getProducts().front(),
-                  adaptor.getScale().front(), adaptor.getOut().front(), blocks)
-          .emit();
-    };
-    ThreadSet threads = kernel.getThreads(e, op);
-    if (blocks * 8 == threads.count) {
-      solve();
-    } else {
-      auto branch = scf::IfOp::create(rewriter, e.loc,
-                                      e.lessThanC(threads.id, blocks * 8),
-                                      /*withElseRegion=*/false);
-      OpBuilder::InsertionGuard guard(rewriter);
-      rewriter.setInsertionPointToStart(branch.thenBlock());
-      solve();
-    }
-    rewriter.eraseOp(op);
+    BlockSolver solver(e, op, adaptor.getProducts().front(),
+                       adaptor.getScale().front(),
+                       adaptor.getScratch().front());
+    rewriter.replaceOpWithMultiple(op, solver.emit());
     return success();
   }
 };

@@ -184,30 +184,27 @@ LogicalResult mlir::gdn::tile_to_vector::lowerAny(Lowering &lowering,
   return success();
 }
 
-// X[i, j] = delta_ij - sum_{k < i} M[i, k] s_k X[k, j], stored transposed, for
-// the rows i of a block one after the other.
-LogicalResult
-mlir::gdn::tile_to_vector::lowerBlockInverse(Lowering &lowering,
-                                             gdn_tile::BlockInverseOp op) {
+// X[i, j] = delta_ij - sum_{k < i} M[i, k] s_k X[k, j] for the rows i of a
+// block one after the other, and the same transposed.
+static void invertBlock(Lowering &lowering, gdn_tile::BlockInverseOp op,
+                        int64_t first, Value transposed, Value plain) {
   constexpr int64_t size = 16;
   ImplicitLocOpBuilder &b = lowering.b;
   Value products = lowering.get(op.getProducts());
   Value scale = lowering.get(op.getScale());
-  Value out = lowering.get(op.getOut());
-  int64_t chunk = cast<MemRefType>(scale.getType()).getDimSize(0);
   Value zero = lowering.splat(0.0, b.getF32Type());
   Value one = lowering.splat(1.0, b.getF32Type());
-  auto add = [&](Value x, Value y) -> Value {
-    return arith::AddIOp::create(b, x, y);
+  auto inChunk = [&](Value token) -> Value {
+    return arith::AddIOp::create(b, lowering.index(first), token);
   };
-  auto solve = [&](Value block, Value j, Value i) {
-    Value row = add(block, i), column = add(block, j);
+  auto solve = [&](Value j, Value i) {
+    Value row = inChunk(i);
     Value sum = lowering.reduce(
         lowering.index(0), i, 1, zero, [&](Value k, Value acc) -> Value {
-          Value entry = memref::LoadOp::create(b, products,
-                                               ValueRange{row, add(block, k)});
-          Value known = memref::LoadOp::create(b, out, ValueRange{column, k});
-          Value factor = memref::LoadOp::create(b, scale, add(block, k));
+          Value entry =
+              memref::LoadOp::create(b, products, ValueRange{row, inChunk(k)});
+          Value known = memref::LoadOp::create(b, transposed, ValueRange{j, k});
+          Value factor = memref::LoadOp::create(b, scale, inChunk(k));
           known = arith::MulFOp::create(b, factor, known);
           return arith::AddFOp::create(b, acc,
                                        arith::MulFOp::create(b, entry, known));
@@ -215,12 +212,26 @@ mlir::gdn::tile_to_vector::lowerBlockInverse(Lowering &lowering,
     Value isOne = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, i, j);
     Value unit = arith::SelectOp::create(b, isOne, one, zero);
     Value result = arith::SubFOp::create(b, unit, sum);
-    memref::StoreOp::create(b, result, out, ValueRange{column, i});
+    memref::StoreOp::create(b, result, transposed, ValueRange{j, i});
+    memref::StoreOp::create(b, result, plain, ValueRange{i, j});
   };
-  lowering.loop(chunk, size, [&](Value block) {
-    lowering.loop(size, 1, [&](Value j) {
-      lowering.loop(size, 1, [&](Value i) { solve(block, j, i); });
-    });
+  lowering.loop(size, 1, [&](Value j) {
+    lowering.loop(size, 1, [&](Value i) { solve(j, i); });
   });
+}
+
+LogicalResult
+mlir::gdn::tile_to_vector::lowerBlockInverse(Lowering &lowering,
+                                             gdn_tile::BlockInverseOp op) {
+  int64_t blocks = op.getNumResults() / 2;
+  for (int64_t i = 0; i < blocks; ++i) {
+    Value buffers[2];
+    for (int64_t isPlain : {0, 1}) {
+      Value result = op.getResult(isPlain * blocks + i);
+      buffers[isPlain] = lowering.allocateFragment(getFragmentType(result));
+      lowering.setBuffer(result, buffers[isPlain]);
+    }
+    invertBlock(lowering, op, 16 * i, buffers[0], buffers[1]);
+  }
   return success();
 }

@@ -266,7 +266,9 @@ void ChannelPrepareKernel::writeInverse(Value products) {
   k.store(factors, {betaTile, {k.index(0)}, {0}, {}});
   if (plan.type.isF32())
     return writeExactInverse(products);
-  Value matrix = k.tile({c, c + WarpInverse::kProductPad}, k.getF32Type());
+  Value matrix =
+      k.tile({c + WarpInverse::kProductRowPad, c + WarpInverse::kProductPad},
+             k.getF32Type());
   k.store(products, {matrix, {k.index(0), k.index(0)}, {0, 1}, {}});
   auto warps = gdn_tile::EachWarpOp::create(k, k.index(1));
   OpBuilder::InsertionGuard guard(k);

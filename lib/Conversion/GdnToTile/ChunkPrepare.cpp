@@ -73,7 +73,7 @@ void ChunkPrepare::sumGates() {
     k.eachWarp(k.index(1), [&](Value) { storeGateSums(k, in.gate, sums); });
 }
 
-// L and D.
+// M and D.
 void ChunkPrepare::buildBlocks() {
   allocateTiles();
   Value m = multiplyKeys();
@@ -84,15 +84,11 @@ void ChunkPrepare::buildBlocks() {
   });
 }
 
-// Block j of the warp's row of M: L in front of the diagonal.
+// Block j of the warp's row of M: in front of the diagonal for all warps.
 void ChunkPrepare::storeBlockOf(Value m, int64_t j, Value w) {
   Value block = k.ownRows(m, j * kBlock);
   if (j < blocks - 1)
-    k.onlyIn(k.less(k.index(j), w), [&] {
-      Value factor = tokensAt(in.beta, k.index(j), /*isRow=*/true);
-      storeParts(k.fmul(block, k.fmul(factor, k.constant(-1.0))), w,
-                 k.index(j));
-    });
+    k.onlyIn(k.less(k.index(j), w), [&] { storeParts(block, w, k.index(j)); });
   k.onlyIn(k.equal(w, k.index(j)),
            [&] { k.store(block, whole(k, k.stage(diagonals, w))); });
 }
@@ -100,8 +96,10 @@ void ChunkPrepare::storeBlockOf(Value m, int64_t j, Value w) {
 void ChunkPrepare::invertDiagonal(Value w) {
   Value beta = k.stage(ownBetas, w), inverse = k.stage(inverses, w);
   k.store(tokensAt(in.beta, w, /*isRow=*/true), whole(k, beta));
-  gdn_tile::BlockInverseOp::create(k, k.stage(diagonals, w), beta, inverse);
-  storeParts(k.load(transposed(k, inverse), {kBlock, kBlock}), w, w);
+  auto inverted =
+      gdn_tile::BlockInverseOp::create(k, k.stage(diagonals, w), beta, inverse);
+  k.store(inverted.getResult(0), whole(k, inverse));
+  storeParts(inverted.getResult(1), w, w);
 }
 
 void ChunkPrepare::storeParts(Value block, Value i, Value j) {
@@ -202,7 +200,10 @@ void ChunkPrepare::forEachBlock(
                         tokensAt(sums, j, /*isRow=*/false));
       SmallVector<Value> results =
           build(masked(z, isDiagonal, isEarlier(k, /*orSame=*/false)), decay);
-      llvm::append_range(results, k.split(z, k.getBF16Type(), 2));
+      Value factor = k.fmul(tokensAt(in.beta, k.index(i), /*isRow=*/true),
+                            k.constant(-1.0));
+      llvm::append_range(results,
+                         k.split(k.fmul(z, factor), k.getBF16Type(), 2));
       scf::YieldOp::create(k, results);
     }
     ValueRange results = branch.getResults();

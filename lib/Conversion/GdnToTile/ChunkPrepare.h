@@ -31,12 +31,11 @@ struct ChunkOutputs {
 /// inputs of the default precision, gates per head or none.
 ///
 /// Warp w holds the tokens of block w as rows of the products with all others.
-/// Of M it stores L_wk = -M_wk beta_k, k < w, and the inverse D_w of the
-/// diagonal block, both in two bfloat16 parts, as right operands for all warps.
-/// Row j of blocks of Z = A^T depends on no other one (see WarpInverse): warp j
-/// makes it, and with it column j of N. Of P it makes row j of blocks, so that
-/// the warps with the shorter chains have more of it. What lies above the
-/// diagonal costs nothing.
+/// It stores M_wk, k < w, and the inverse D_w of the diagonal block, both in
+/// two bfloat16 parts, as right operands for all warps. Row j of blocks of Z =
+/// A^T depends on no other one (see WarpInverse): warp j makes it, and with it
+/// column j of N. Of P it makes row j of blocks, so that the warps with the
+/// shorter chains have more of it. What lies above the diagonal costs nothing.
 class ChunkPrepare {
 public:
   ChunkPrepare(KernelBuilder &k, const RecurrencePlan &plan,
@@ -82,7 +81,7 @@ private:
   ChunkOutputs out;
   int64_t c, blocks;
   double scale;
-  /// The parts of L and, on the diagonal, of D.
+  /// The parts of M and, on the diagonal, of D.
   Parts factors;
   /// Of each warp: the diagonal block of M, its beta, D^T, and whether its
   /// column of N has large entries. Of the chunk: the sums of the gates in log2

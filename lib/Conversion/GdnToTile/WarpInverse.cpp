@@ -21,34 +21,36 @@ Value mlir::gdn::isEarlier(KernelBuilder &k, bool orSame) {
 
 WarpInverse::WarpInverse(KernelBuilder &k, int64_t chunk, Value products,
                          Value beta)
-    : k(k), products(products), beta(beta) {
-  Value inverses = k.tile({chunk, kBlock + kInversePad}, k.getF32Type());
-  gdn_tile::BlockInverseOp::create(k, products, beta, inverses);
-  for (int64_t i = 0; i < chunk / kBlock; ++i) {
-    Value first = k.index(i * kBlock), zero = k.index(0);
-    z[i][i] = k.load({inverses, {first, zero}, {0, 1}, {}}, {kBlock, kBlock});
-    if (i > 0)
-      diagonal[i] =
-          k.load({inverses, {first, zero}, {1, 0}, {}}, {kBlock, kBlock});
+    : k(k), blocks(chunk / kBlock), products(products), beta(beta) {
+  Value scratch = k.tile({kScratchPerToken * chunk}, k.getF32Type());
+  auto inverses = gdn_tile::BlockInverseOp::create(k, products, beta, scratch)
+                      .getInverses();
+  for (int64_t i = 0; i < blocks; ++i) {
+    z[i][i] = inverses[i];
+    diagonal[i] = inverses[blocks + i];
   }
-  k.free(inverses);
+  k.free(scratch);
 }
 
 void WarpInverse::substitute(int64_t i) {
-  SmallVector<Value> left;
-  for (int64_t j = 0; j < i; ++j) {
-    Value block = k.load(
+  SmallVector<Value> right;
+  for (int64_t j = 0; j < i; ++j)
+    right.push_back(k.load(
         {products, {k.index(i * kBlock), k.index(j * kBlock)}, {0, 1}, {}},
-        {kBlock, kBlock});
-    Value factor = k.load({beta, {k.index(j * kBlock)}, {0}, {}}, {1, kBlock});
-    left.push_back(k.fmul(block, k.fmul(factor, k.constant(-1.0))));
-  }
+        {kBlock, kBlock}));
   for (int64_t j = 0; j < i; ++j) {
     Value sum;
     for (int64_t m = j; m < i; ++m)
-      sum = k.warpMma(z[j][m], left[m], sum);
+      sum = k.warpMma(scaled[j][m], right[m], sum);
     z[j][i] = k.warpMma(sum, diagonal[i], Value());
   }
+  if (i + 1 == blocks)
+    return;
+  Value factor =
+      k.fmul(k.load({beta, {k.index(i * kBlock)}, {0}, {}}, {1, kBlock}),
+             k.constant(-1.0));
+  for (int64_t j = 0; j <= i; ++j)
+    scaled[j][i] = k.fmul(z[j][i], factor);
 }
 
 //===----------------------------------------------------------------------===//

@@ -22,21 +22,23 @@ Value isEarlier(KernelBuilder &k, bool orSame);
 
 /// The inverse A of I + strictlower(M_ij beta_j), in the region of a
 /// gdn_tile.each_warp and in blocks of 16 tokens, all of them transposed. With
-/// Z_ji = A_ij^T, L_ik = -M_ik beta_k and D_i the inverse of the diagonal block
-/// i:
+/// Z_ji = A_ij^T and D_i the inverse of the diagonal block i:
 ///
-///   Z_jj = D_j^T;  Z_ji = (sum_{j <= k < i} Z_jk L_ik^T) D_i^T
+///   Z_jj = D_j^T;  Z_ji = (sum_{j <= k < i} Z_jk diag(-beta_k) M_ik^T) D_i^T
 ///
 /// Every left operand is a product before, so nothing moves between lanes.
 class WarpInverse {
 public:
   static constexpr int64_t kBlock = 16;
-  /// Rows of these tiles lie in panels of 32 bytes, in which the eight-byte
-  /// pieces of a fragment meet no bank twice.
-  static constexpr int64_t kProductPad = 8, kInversePad = 8;
+  /// Rows of the tile of M lie in panels of 32 bytes, in which the eight-byte
+  /// pieces of a fragment meet no bank twice; an odd number of rows has four
+  /// blocks on the diagonal in different banks.
+  static constexpr int64_t kProductPad = 8, kProductRowPad = 1;
+  /// Elements that gdn_tile.block_inverse exchanges.
+  static constexpr int64_t kScratchPerToken = 12;
 
-  /// `products` is M, a tile of chunk x (chunk + kProductPad), `beta` one of
-  /// chunk. Builds the diagonal blocks.
+  /// `products` is M, a tile of chunk + kProductRowPad rows and chunk +
+  /// kProductPad columns, `beta` one of chunk. Builds the diagonal blocks.
   WarpInverse(KernelBuilder &k, int64_t chunk, Value products, Value beta);
 
   /// The blocks Z_ji, j < i, from those of the rows before.
@@ -46,8 +48,10 @@ public:
 
 private:
   KernelBuilder &k;
+  int64_t blocks;
   Value products, beta;
-  Value z[4][4], diagonal[4];
+  /// Z_ji, those times -beta_i as left operands, and D_i.
+  Value z[4][4], scaled[4][4], diagonal[4];
 };
 
 /// A workspace of matrices as their lower blocks, and where the matrix of a

@@ -199,7 +199,8 @@ void WarpPrepareKernel::buildProducts() {
   for (Value tiles : {kTiles, qTiles})
     if (tiles)
       k.free(tiles);
-  allProducts = tileOfKeys(c, c + WarpInverse::kProductPad, k.getF32Type());
+  allProducts = tileOfKeys(c + WarpInverse::kProductRowPad,
+                           c + WarpInverse::kProductPad, k.getF32Type());
   for (auto [i, merged] : llvm::enumerate(all))
     k.store(merged, {tileAt(allProducts, k.index(i)),
                      {k.index(0), k.index(0)},

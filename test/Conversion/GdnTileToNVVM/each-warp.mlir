@@ -89,20 +89,33 @@ func.func @products(%x: memref<?x16xf32>) attributes {gdn_tile.kernel = #gdn_til
 
 #shared = #gpu.address_space<workgroup>
 
-// Four blocks, eight lanes each: rows in pieces of four, the columns c by
-// 0 + 1 + ... + 15 products, the columns c + 8 by 0 + ... + 7; two rows of results.
+// Eight halves of blocks, four lanes each: rows in pieces of four, the columns c by 0 + 1 + ... + 7 products, the
+// columns c + 4 by 0 + ... + 3; then two columns of results. What is below the halves: two products of three parts for
+// each block, in pairs of blocks, of eight columns.
 // CHECK-LABEL: llvm.func @blocks
 // CHECK: scf.if
 // CHECK-NOT: scf.if
-// CHECK-COUNT-8: llvm.store {{.*}} : vector<4xi32>, !llvm.ptr<3>
+// CHECK-COUNT-28: llvm.intr.fma
+// CHECK-COUNT-6: llvm.intr.fma
+// CHECK-NOT: llvm.intr.fma
+// CHECK-COUNT-4: llvm.store {{.*}} : vector<4xi32>, !llvm.ptr<3>
+// CHECK-NOT: llvm.store
+// CHECK: nvvm.bar.warp.sync
+// CHECK-COUNT-12: llvm.nvvm.mma.m16n8k8.row.col.bf16
+// CHECK-NOT: mma
+// CHECK-COUNT-2: llvm.store {{.*}} : vector<2xi32>, !llvm.ptr<3>
+// CHECK-COUNT-12: llvm.nvvm.mma.m16n8k8.row.col.bf16
+// CHECK-NOT: mma
+// CHECK-COUNT-2: llvm.store {{.*}} : vector<2xi32>, !llvm.ptr<3>
+// CHECK: nvvm.bar.warp.sync
 // CHECK-NOT: llvm.store
 func.func @blocks() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
   %c1 = arith.constant 1 : index
-  %m = memref.alloc() : memref<64x72xf32, #shared>
+  %m = memref.alloc() : memref<65x72xf32, #shared>
   %s = memref.alloc() : memref<64xf32, #shared>
   gdn_tile.each_warp (%i) in (%c1) {
-    %d = memref.alloc() : memref<64x24xf32, #shared>
-    gdn_tile.block_inverse %m, %s to %d : memref<64x72xf32, #shared>, memref<64xf32, #shared> to memref<64x24xf32, #shared>
+    %d = memref.alloc() : memref<768xf32, #shared>
+    %x:8 = gdn_tile.block_inverse %m, %s in %d : memref<65x72xf32, #shared>, memref<64xf32, #shared>, memref<768xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
   }
   return
 }
@@ -111,18 +124,24 @@ func.func @blocks() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, la
 
 #shared = #gpu.address_space<workgroup>
 
-// A single block: only eight lanes.
+// A single block: only eight lanes store columns, and all take part in the products. A product of the inverse as right
+// operand knows of the zeros above the diagonal.
 // CHECK-LABEL: llvm.func @single_block
-// CHECK: scf.if
-// CHECK: scf.if
-// CHECK-COUNT-8: llvm.store {{.*}} : vector<4xi32>, !llvm.ptr<3>
+// CHECK: %[[EIGHT:.*]] = llvm.mlir.constant(8 : i32)
+// CHECK: %[[OWN:.*]] = llvm.icmp "slt" %{{.*}}, %[[EIGHT]]
+// CHECK-COUNT-4: "@$1 st.shared.v4.b32 {{.*}} %[[OWN]],
+// CHECK-COUNT-6: llvm.nvvm.mma.m16n8k8.row.col.bf16
+// CHECK-COUNT-3: llvm.nvvm.mma.m16n8k8.row.col.bf16
+// CHECK-COUNT-3: nvvm.mma.sync {{.*}} shape = #nvvm.shape<m = 16, n = 8, k = 16>
+// CHECK-NOT: mma
 func.func @single_block() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 2, layout = accumulator>} {
   %c1 = arith.constant 1 : index
   %m = memref.alloc() : memref<16x16xf32, #shared>
   %s = memref.alloc() : memref<16xf32, #shared>
   gdn_tile.each_warp (%i) in (%c1) {
     %d = memref.alloc() : memref<16x16xf32, #shared>
-    gdn_tile.block_inverse %m, %s to %d : memref<16x16xf32, #shared>, memref<16xf32, #shared> to memref<16x16xf32, #shared>
+    %x:2 = gdn_tile.block_inverse %m, %s in %d : memref<16x16xf32, #shared>, memref<16xf32, #shared>, memref<16x16xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>
+    %y = gdn_tile.warp_mma %x#0, %x#1 bf16x3 : vector<16x16xf32> -> vector<16x16xf32>
   }
   return
 }

@@ -20,7 +20,7 @@
 // CHECK: %[[MERGED:.*]] = arith.select %[[LOWER]], %[[KK]], %[[SCALED]]
 // CHECK-NEXT: gdn_tile.free %[[K]]
 // CHECK-NEXT: gdn_tile.free %[[Q]]
-// CHECK-NEXT: %[[M:.*]] = memref.alloc() : memref<32x40xf32
+// CHECK-NEXT: %[[M:.*]] = memref.alloc() : memref<33x40xf32
 // CHECK-NEXT: gdn_tile.store %[[MERGED]], %[[M]]
 // CHECK-NEXT: gdn_tile.each_warp (%[[ITEM:.*]]) in (%c2) {
 // CHECK: %[[BETA:.*]] = gdn_tile.stage %[[B]][%[[ITEM]]]
@@ -34,19 +34,20 @@
 // CHECK-NEXT: %[[BOTH:.*]] = arith.mulf %[[REST]], %[[BETAS]]
 // CHECK-NEXT: gdn_tile.store %[[BOTH]], %{{.*}}[%c32]
 // CHECK: gdn_tile.copy_out {{.*}} : memref<96xf32, {{.*}} to memref<?x4x136xf32>
-// CHECK: %[[D:.*]] = memref.alloc() : memref<32x24xf32
-// CHECK: gdn_tile.block_inverse %[[M]], %[[BETA]] to %[[D]]
-// Z00, Z11 and the left factor of the blocks in row 1.
-// CHECK: %[[Z00:.*]] = gdn_tile.load %[[D]][%c0, %c0] dims [0, 1]
-// CHECK: gdn_tile.load %[[D]][%c16, %c0] dims [0, 1]
-// CHECK: %[[X1:.*]] = gdn_tile.load %[[D]][%c16, %c0] dims [1, 0]
-// CHECK: gdn_tile.free %[[D]]
+// CHECK: %[[D:.*]] = memref.alloc() : memref<384xf32
+// CHECK: %[[X:.*]]:4 = gdn_tile.block_inverse %[[M]], %[[BETA]] in %[[D]]
+// CHECK-NEXT: gdn_tile.free %[[D]]
 // No row is split so far.
 // CHECK-NEXT: %[[FACTORS:.*]] = memref.alloc() : memref<40xf32
 // CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c0] dims [0] : vector<1x32xf32>
+// -beta is a factor of the left operands.
+// CHECK: %[[BETA0:.*]] = gdn_tile.load %[[BETA]][%c0] dims [0] : {{.*}}, vector<1x16xf32>
+// CHECK: %[[MINUS:.*]] = arith.mulf %[[BETA0]]
+// CHECK: %[[SPREAD0:.*]] = vector.broadcast %[[MINUS]]
+// CHECK: %[[LEFT0:.*]] = arith.mulf %[[X]]#0, %[[SPREAD0]]
 // Row 0: large entries below the diagonal, anywhere in the block.
 // CHECK: %[[STRICT:.*]] = arith.cmpi slt
-// CHECK: %[[SIZE:.*]] = math.absf %[[Z00]]
+// CHECK: %[[SIZE:.*]] = math.absf %[[X]]#0
 // CHECK: %[[BELOW:.*]] = arith.select %[[STRICT]], %[[SIZE]]
 // CHECK: %[[LARGE:.*]] = arith.cmpf ogt, %[[BELOW]]
 // CHECK: %[[SPLIT0:.*]] = gdn_tile.any %[[LARGE]] : vector<16x16xi1> to i1
@@ -73,11 +74,10 @@
 // CHECK: gdn_tile.store_block %[[LOW16]], %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c0, %c0]
 // CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c0] dims [0] : vector<1x16xf32>
 // CHECK-NEXT: }
-// Row 1: Z01 = Z00 L10^T D1^T.
-// CHECK: gdn_tile.load %[[M]][%c16, %c0]
-// CHECK: gdn_tile.load %[[BETA]][%c0] dims [0] : {{.*}}, vector<1x16xf32>
-// CHECK: %[[Y:.*]] = gdn_tile.warp_mma %[[Z00]], %{{.*}} bf16x3
-// CHECK: %[[Z01:.*]] = gdn_tile.warp_mma %[[Y]], %[[X1]] bf16x3
+// Row 1: Z01 = (Z00 -beta) M10^T D1^T.
+// CHECK: %[[M10:.*]] = gdn_tile.load %[[M]][%c16, %c0]
+// CHECK: %[[Y:.*]] = gdn_tile.warp_mma %[[LEFT0]], %[[M10]] bf16x3
+// CHECK: %[[Z01:.*]] = gdn_tile.warp_mma %[[Y]], %[[X]]#3 bf16x3
 // CHECK: %[[SPLIT1:.*]] = gdn_tile.any
 // Block (1, 0) behind (0, 0), (1, 1) behind that.
 // CHECK: gdn_tile.store_block %{{.*}}, %[[SCORES]][%{{.*}}, %{{.*}}, %c32, %c0]

@@ -35,18 +35,22 @@ func.func @heads(%x: memref<?x4x64xf32>, %y: memref<?x4x16x16xbf16>, %count: ind
     // BARRIERS-NEXT: memref.alloc
     %beta = gdn_tile.stage %betas[%item] : memref<2x64xf32, #shared> to memref<64xf32, #shared>
     %d = memref.alloc() : memref<64x24xf32, #shared>
-    // CHECK: gdn_tile.block_inverse %{{.*}}, %{{.*}} to %{{.*}} : memref<64x72xf32, #gpu.address_space<workgroup>>, memref<64xf32, #gpu.address_space<workgroup>> to memref<64x24xf32, #gpu.address_space<workgroup>>
+    // CHECK: gdn_tile.block_inverse %{{.*}}, %{{.*}} in %{{.*}} : memref<64x72xf32, #gpu.address_space<workgroup>>, memref<64xf32, #gpu.address_space<workgroup>>, memref<64x24xf32, #gpu.address_space<workgroup>> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
     // BARRIERS-NEXT: gdn_tile.block_inverse
     // BARRIERS-NEXT: gdn_tile.barrier
-    // BARRIERS-NEXT: gdn_tile.load
+    // BARRIERS-NEXT: gdn_tile.store
+    // BARRIERS-NEXT: gdn_tile.barrier
     // BARRIERS-NEXT: gdn_tile.load
     // BARRIERS-NEXT: gdn_tile.barrier
     // BARRIERS-NEXT: gdn_tile.free
-    gdn_tile.block_inverse %products, %beta to %d
-        : memref<64x72xf32, #shared>, memref<64xf32, #shared> to memref<64x24xf32, #shared>
-    %a = gdn_tile.load %d[%c0, %c0] dims [0, 1] : memref<64x24xf32, #shared>, vector<16x16xf32>
-    %b = gdn_tile.load %d[%c16, %c0] dims [1, 0] : memref<64x24xf32, #shared>, vector<16x16xf32>
+    %inverses:8 = gdn_tile.block_inverse %products, %beta in %d
+        : memref<64x72xf32, #shared>, memref<64xf32, #shared>, memref<64x24xf32, #shared>
+        -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
+    // The tile of the lanes' exchange may be written behind it.
+    gdn_tile.store %inverses#0, %d[%c0, %c0] dims [0, 1] : vector<16x16xf32>, memref<64x24xf32, #shared>
+    %a = gdn_tile.load %d[%c0, %c0] dims [1, 0] : memref<64x24xf32, #shared>, vector<16x16xf32>
     gdn_tile.free %d : memref<64x24xf32, #shared>
+    %b = arith.addf %inverses#1, %inverses#7 : vector<16x16xf32>
     // CHECK: %[[P:.*]] = gdn_tile.warp_mma %{{.*}}, %{{.*}} tf32 : vector<16x16xf32> -> vector<16x16xf32>
     // CHECK: gdn_tile.warp_mma %[[P]], %{{.*}} acc(%{{.*}} : vector<16x16xf32>) bf16x3 : vector<16x16xf32> -> vector<16x16xf32>
     // CHECK: gdn_tile.warp_mma %{{.*}}, %{{.*}} tf32x3 : vector<16x16xf32> -> vector<16x16xf32>

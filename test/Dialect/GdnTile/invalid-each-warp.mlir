@@ -136,8 +136,34 @@ func.func @f(%a: vector<16x16xf32>, %b: vector<16x32xf32>, %n: index) {
 func.func @f(%m: memref<32x32xf32, #shared>, %s: memref<32xf32, #shared>, %n: index) {
   gdn_tile.each_warp (%i) in (%n) {
     %d = memref.alloc() : memref<32x8xf32, #shared>
-    // expected-error @+1 {{expects products of C rows and at least C columns, scale of C and out of C rows and at least 16 columns, C = 16, 32 or 64, but has 'memref<32x32xf32, #gpu.address_space<workgroup>>', 'memref<32xf32, #gpu.address_space<workgroup>>' and 'memref<32x8xf32, #gpu.address_space<workgroup>>'}}
-    gdn_tile.block_inverse %m, %s to %d : memref<32x32xf32, #shared>, memref<32xf32, #shared> to memref<32x8xf32, #shared>
+    // expected-error @+1 {{expects products of at least C rows and columns, scale of C and scratch of at least 12 C elements, C = 16, 32 or 64, but has 'memref<32x32xf32, #gpu.address_space<workgroup>>', 'memref<32xf32, #gpu.address_space<workgroup>>' and 'memref<32x8xf32, #gpu.address_space<workgroup>>'}}
+    %x:4 = gdn_tile.block_inverse %m, %s in %d : memref<32x32xf32, #shared>, memref<32xf32, #shared>, memref<32x8xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%m: memref<24x32xf32, #shared>, %s: memref<32xf32, #shared>, %n: index) {
+  gdn_tile.each_warp (%i) in (%n) {
+    %d = memref.alloc() : memref<384xf32, #shared>
+    // expected-error @+1 {{expects products of at least C rows and columns, scale of C and scratch of at least 12 C elements, C = 16, 32 or 64, but has 'memref<24x32xf32, #gpu.address_space<workgroup>>', 'memref<32xf32, #gpu.address_space<workgroup>>' and 'memref<384xf32, #gpu.address_space<workgroup>>'}}
+    %x:4 = gdn_tile.block_inverse %m, %s in %d : memref<24x32xf32, #shared>, memref<32xf32, #shared>, memref<384xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%m: memref<32x32xf32, #shared>, %s: memref<32xf32, #shared>, %n: index) {
+  gdn_tile.each_warp (%i) in (%n) {
+    %d = memref.alloc() : memref<384xf32, #shared>
+    // expected-error @+1 {{expects 4 results of 'vector<16x16xf32>' for 32 tokens}}
+    %x:2 = gdn_tile.block_inverse %m, %s in %d : memref<32x32xf32, #shared>, memref<32xf32, #shared>, memref<384xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>
   }
   return
 }
@@ -148,9 +174,9 @@ func.func @f(%m: memref<32x32xf32, #shared>, %s: memref<32xf32, #shared>, %n: in
 
 func.func @f(%m: memref<32x32xbf16, #shared>, %s: memref<32xf32, #shared>, %n: index) {
   gdn_tile.each_warp (%i) in (%n) {
-    %d = memref.alloc() : memref<32x16xf32, #shared>
+    %d = memref.alloc() : memref<384xf32, #shared>
     // expected-error @+1 {{expects static shared-memory tiles of f32, but has 'memref<32x32xbf16, #gpu.address_space<workgroup>>'}}
-    gdn_tile.block_inverse %m, %s to %d : memref<32x32xbf16, #shared>, memref<32xf32, #shared> to memref<32x16xf32, #shared>
+    %x:4 = gdn_tile.block_inverse %m, %s in %d : memref<32x32xbf16, #shared>, memref<32xf32, #shared>, memref<384xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
   }
   return
 }
@@ -160,9 +186,9 @@ func.func @f(%m: memref<32x32xbf16, #shared>, %s: memref<32xf32, #shared>, %n: i
 #shared = #gpu.address_space<workgroup>
 
 func.func @f(%m: memref<32x32xf32, #shared>, %s: memref<32xf32, #shared>) {
-  %d = memref.alloc() : memref<32x16xf32, #shared>
+  %d = memref.alloc() : memref<384xf32, #shared>
   // expected-error @+1 {{stands outside of gdn_tile.each_warp}}
-  gdn_tile.block_inverse %m, %s to %d : memref<32x32xf32, #shared>, memref<32xf32, #shared> to memref<32x16xf32, #shared>
+  %x:4 = gdn_tile.block_inverse %m, %s in %d : memref<32x32xf32, #shared>, memref<32xf32, #shared>, memref<384xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
   return
 }
 

@@ -7,11 +7,12 @@
 #kernel = #gdn_tile.kernel<warps = 2, layout = accumulator>
 
 // M has ones below the diagonal and sevens, which do not matter, elsewhere. The inverse for the scale s has
-// -s (1 - s)^(i-j-1) below its diagonal; it leaves transposed. s is the item's number + 1 in the first block
+// -s (1 - s)^(i-j-1) below its diagonal; the transposes come first, then the inverses themselves. s is the item's number + 1 in the first block
 // of 16 tokens, in the second 0 but for token 18, of which only column 2 of the block shows anything. The
 // product of M with the inverse is the unit matrix.
-func.func @inverse(%out: memref<2x32x16xf32>, %units: memref<2x16x16xf32>) attributes {gdn_tile.kernel = #kernel} {
+func.func @inverse(%out: memref<2x32x16xf32>, %plain: memref<2x32x16xf32>, %units: memref<2x16x16xf32>) attributes {gdn_tile.kernel = #kernel} {
   %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
   %r = gdn_tile.iota : vector<32x1xi32>
@@ -41,10 +42,12 @@ func.func @inverse(%out: memref<2x32x16xf32>, %units: memref<2x16x16xf32>) attri
   gdn_tile.store %s2, %second[%c0] dims [0] : vector<1x32xf32>, memref<32xf32, #shared>
   gdn_tile.each_warp (%item) in (%c2) {
     %scale = gdn_tile.stage %scales[%item] : memref<2x32xf32, #shared> to memref<32xf32, #shared>
-    %d = memref.alloc() : memref<32x16xf32, #shared>
-    gdn_tile.block_inverse %products, %scale to %d : memref<32x40xf32, #shared>, memref<32xf32, #shared> to memref<32x16xf32, #shared>
-    gdn_tile.copy_out %d to %out[%item, %c0, %c0] dims [1, 2] : memref<32x16xf32, #shared> to memref<2x32x16xf32>
-    %x = gdn_tile.load %d[%c0, %c0] dims [0, 1] : memref<32x16xf32, #shared>, vector<16x16xf32>
+    %d = memref.alloc() : memref<384xf32, #shared>
+    %x, %x1, %y, %y1 = gdn_tile.block_inverse %products, %scale in %d : memref<32x40xf32, #shared>, memref<32xf32, #shared>, memref<384xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
+    gdn_tile.store %x, %out[%item, %c0, %c0] dims [1, 2] : vector<16x16xf32>, memref<2x32x16xf32>
+    gdn_tile.store %x1, %out[%item, %c16, %c0] dims [1, 2] : vector<16x16xf32>, memref<2x32x16xf32>
+    gdn_tile.store %y, %plain[%item, %c0, %c0] dims [1, 2] : vector<16x16xf32>, memref<2x32x16xf32>
+    gdn_tile.store %y1, %plain[%item, %c16, %c0] dims [1, 2] : vector<16x16xf32>, memref<2x32x16xf32>
     %i = gdn_tile.iota : vector<16x1xi32>
     %j = gdn_tile.iota : vector<1x16xi32>
     %is = vector.broadcast %i : vector<16x1xi32> to vector<16x16xi32>
@@ -65,9 +68,9 @@ func.func @inverse(%out: memref<2x32x16xf32>, %units: memref<2x16x16xf32>) attri
   return
 }
 
-func.func @host(%out: memref<2x32x16xf32>, %units: memref<2x16x16xf32>) {
+func.func @host(%out: memref<2x32x16xf32>, %plain: memref<2x32x16xf32>, %units: memref<2x16x16xf32>) {
   %c1 = arith.constant 1 : index
-  gdn_tile.launch @inverse grid(%c1) (%out, %units : memref<2x32x16xf32>, memref<2x16x16xf32>)
+  gdn_tile.launch @inverse grid(%c1) (%out, %plain, %units : memref<2x32x16xf32>, memref<2x32x16xf32>, memref<2x16x16xf32>)
   return
 }
 
@@ -116,8 +119,9 @@ func.func private @printMemrefF32(memref<*xf32>)
 
 func.func @main() {
   %out = memref.alloc() : memref<2x32x16xf32>
+  %plain = memref.alloc() : memref<2x32x16xf32>
   %units = memref.alloc() : memref<2x16x16xf32>
-  call @host(%out, %units) : (memref<2x32x16xf32>, memref<2x16x16xf32>) -> ()
+  call @host(%out, %plain, %units) : (memref<2x32x16xf32>, memref<2x32x16xf32>, memref<2x16x16xf32>) -> ()
   // CHECK: sizes = [2, 32, 16]
   // CHECK-NEXT: {{^}}{{\[}}{{\[}}[1,    -1,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
   // CHECK-NEXT: [0,    1,    -1,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
@@ -130,6 +134,16 @@ func.func @main() {
   // CHECK-NEXT: [0,    1,    -2,    2,    -2,    2,    -2,    2,    -2,    2,    -2,    2,    -2,    2,    -2,    2],
   %0 = memref.cast %out : memref<2x32x16xf32> to memref<*xf32>
   call @printMemrefF32(%0) : (memref<*xf32>) -> ()
+  // CHECK: sizes = [2, 32, 16]
+  // CHECK-NEXT: {{^}}{{\[}}{{\[}}[1,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
+  // CHECK-NEXT: [-1,    1,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
+  // CHECK: [0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    -1,    1],
+  // CHECK-NEXT: [1,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
+  // CHECK-NEXT: [0,    1,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
+  // CHECK-NEXT: [0,    0,    1,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
+  // CHECK-NEXT: [0,    0,    -1,    1,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
+  %3 = memref.cast %plain : memref<2x32x16xf32> to memref<*xf32>
+  call @printMemrefF32(%3) : (memref<*xf32>) -> ()
   // CHECK: sizes = [2, 16, 16]
   // CHECK-COUNT-2: [1,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
   %1 = memref.cast %units : memref<2x16x16xf32> to memref<*xf32>
@@ -158,7 +172,7 @@ func.func @main() {
   // CHECK-NEXT: [3,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
   // CHECK-NEXT: [0,    3,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0],
   // CHECK: [0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    3]{{\]}}
-  %3 = memref.cast %parts : memref<32x16xf32> to memref<*xf32>
-  call @printMemrefF32(%3) : (memref<*xf32>) -> ()
+  %4 = memref.cast %parts : memref<32x16xf32> to memref<*xf32>
+  call @printMemrefF32(%4) : (memref<*xf32>) -> ()
   return
 }

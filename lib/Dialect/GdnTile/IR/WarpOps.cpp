@@ -258,24 +258,39 @@ LogicalResult AnyOp::verify() {
 // BlockInverseOp
 //===----------------------------------------------------------------------===//
 
+constexpr int64_t kBlockSize = 16;
+
+void BlockInverseOp::build(OpBuilder &builder, OperationState &state,
+                           Value products, Value scale, Value scratch) {
+  int64_t blocks = cast<MemRefType>(scale.getType()).getDimSize(0) / kBlockSize;
+  auto type = VectorType::get({kBlockSize, kBlockSize}, builder.getF32Type());
+  build(builder, state, SmallVector<Type>(2 * blocks, type), products, scale,
+        scratch);
+}
+
 LogicalResult BlockInverseOp::verify() {
   auto scale = cast<MemRefType>(getScale().getType());
   auto products = cast<MemRefType>(getProducts().getType());
-  auto out = cast<MemRefType>(getOut().getType());
-  for (MemRefType type : {products, scale, out})
+  auto scratch = cast<MemRefType>(getScratch().getType());
+  for (MemRefType type : {products, scale, scratch})
     if (!isShared(type) || !type.hasStaticShape() ||
         !type.getLayout().isIdentity() || !type.getElementType().isF32())
       return emitOpError("expects static shared-memory tiles of f32, but has ")
              << type;
   int64_t chunk = scale.getRank() == 1 ? scale.getDimSize(0) : 0;
   if ((chunk != 16 && chunk != 32 && chunk != 64) || products.getRank() != 2 ||
-      products.getDimSize(0) != chunk || products.getDimSize(1) < chunk ||
-      out.getRank() != 2 || out.getDimSize(0) != chunk ||
-      out.getDimSize(1) < 16)
-    return emitOpError("expects products of C rows and at least C columns, "
-                       "scale of C and out of C rows and at least 16 columns, "
-                       "C = 16, 32 or 64, but has ")
-           << products << ", " << scale << " and " << out;
+      products.getDimSize(0) < chunk || products.getDimSize(1) < chunk ||
+      scratch.getNumElements() < 12 * chunk)
+    return emitOpError("expects products of at least C rows and columns, scale "
+                       "of C and scratch of at least 12 C elements, C = 16, 32 "
+                       "or 64, but has ")
+           << products << ", " << scale << " and " << scratch;
+  int64_t count = 2 * chunk / kBlockSize;
+  auto type = VectorType::get({kBlockSize, kBlockSize}, scale.getElementType());
+  if (getNumResults() != count ||
+      llvm::any_of(getResultTypes(), [&](Type t) { return t != type; }))
+    return emitOpError("expects ")
+           << count << " results of " << type << " for " << chunk << " tokens";
   return verifyInWarp(*this);
 }
 
@@ -285,5 +300,6 @@ void BlockInverseOp::getEffects(Effects &effects) {
                        resource);
   effects.emplace_back(MemoryEffects::Read::get(), &getScaleMutable(),
                        resource);
-  effects.emplace_back(MemoryEffects::Write::get(), &getOutMutable(), resource);
+  effects.emplace_back(MemoryEffects::Write::get(), &getScratchMutable(),
+                       resource);
 }

@@ -169,24 +169,35 @@ def GdnTile_BlockInverseOp : GdnTile_Op<"block_inverse", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "inverses of unit triangular 16x16 blocks, by one warp";
   let description = [{
-    For each block b of 16 tokens, with s = `scale` and M = `products`, in float32:
+    For each block b of 16 tokens, with s = `scale` and M = `products`:
 
         X_b = (I + strictlower(M_ij s_j))^-1,  i, j in 16 b .. 16 b + 15
-        out[16 b + j, i] = X_b[i, j]
 
-    so `out` holds the transposed inverses, one below the other. Of `products` only what
-    lies below the diagonal inside the blocks is used. `scale` is `memref<Cxf32>`, C = 16,
-    32 or 64; `products` has C rows and at least C columns, `out` C rows and at least 16
-    columns. Only in the region of a `gdn_tile.each_warp`.
+    For C tokens the results are the C / 16 transposes of these and then the C / 16 inverses themselves,
+    `vector<16x16xf32>` each. Of `products` only what lies below the diagonal inside the blocks is used.
+
+    The two blocks of 8x8 on the diagonal are inverted by forward substitution in float32. With
+    A and D their inverses and B the block of M below the diagonal, that of X_b is -D (B diag(s)) A, in two
+    products of operands in two bfloat16 parts, as `bf16x3` of `gdn_tile.warp_mma`; the CPU substitutes in all 16
+    rows.
+
+    `scale` is `memref<Cxf32>`, C = 16, 32 or 64; `products` has at least C rows and columns; `scratch` is any tile of at
+    least 12 C elements, for what the lanes exchange, and undefined afterwards. Only in the region of a
+    `gdn_tile.each_warp`. In tiles of 32 bytes a panel row, whose rows are odd in number, the reads of eight blocks
+    on the diagonal meet no bank of shared memory twice.
 
     ```mlir
-    gdn_tile.block_inverse %products, %beta to %d
-        : memref<64x72xf32, #shared>, memref<64xf32, #shared> to memref<64x24xf32, #shared>
+    %x:8 = gdn_tile.block_inverse %products, %beta in %scratch
+        : memref<65x72xf32, #shared>, memref<64xf32, #shared>, memref<768xf32, #shared>
+        -> vector<16x16xf32>, ...
     ```
   }];
-  let arguments = (ins AnyMemRef:$products, AnyMemRef:$scale, AnyMemRef:$out);
+  let arguments = (ins AnyMemRef:$products, AnyMemRef:$scale, AnyMemRef:$scratch);
+  let results = (outs Variadic<GdnTile_Fragment>:$inverses);
+  let builders = [OpBuilder<(ins "Value":$products, "Value":$scale, "Value":$scratch)>];
   let assemblyFormat = [{
-    $products `,` $scale `to` $out attr-dict `:` type($products) `,` type($scale) `to` type($out)
+    $products `,` $scale `in` $scratch attr-dict `:` type($products) `,` type($scale) `,` type($scratch)
+    `->` type($inverses)
   }];
   let hasVerifier = 1;
 }
