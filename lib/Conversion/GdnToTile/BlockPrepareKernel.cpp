@@ -209,7 +209,7 @@ Value BlockPrepareKernel::headDecay() {
 
 void BlockPrepareKernel::buildHead(Value head) {
   if (gate) {
-    storeGateSums(k, gateTile, gateTile);
+    storeGateSums(k, gateTile, /*column=*/Value(), gateTile);
     writeGateRows(k, plan, gateTile, /*beta=*/Value(), gates, slot, head);
   }
   Value products = k.mma(k.load(whole(k, qTile), {c, kp}), kTile, Value(),

@@ -70,7 +70,9 @@ Value ChunkPrepare::multiplyQueries() {
 // By one warp: the sums of 64 gates are few instructions.
 void ChunkPrepare::sumGates() {
   if (in.gate)
-    k.eachWarp(k.index(1), [&](Value) { storeGateSums(k, in.gate, sums); });
+    k.eachWarp(k.index(1), [&](Value) {
+      storeGateSums(k, in.gate, /*column=*/Value(), sums);
+    });
 }
 
 // M and D.

@@ -10,27 +10,50 @@
 using namespace mlir;
 using namespace mlir::gdn;
 
-void mlir::gdn::storeGateSums(KernelBuilder &k, Value raw, Value sums) {
+// Parts of a vector of c elements as columns: of those a lane holds an eighth,
+// of a row a quarter. One warp holds 16 rows at most.
+static void forEachPart(KernelBuilder &k, int64_t c,
+                        function_ref<void(Value first, Shape2 shape)> body) {
+  Operation *parent = k.getInsertionBlock()->getParentOp();
+  bool isInWarp =
+      isa<gdn_tile::EachWarpOp>(parent) || gdn_tile::isInWarp(parent);
+  int64_t size = isInWarp ? 16 : c;
+  for (int64_t first = 0; first < c; first += size)
+    body(k.index(first), {size, 1});
+}
+
+void mlir::gdn::storeGateSums(KernelBuilder &k, Value raw, Value column,
+                              Value sums) {
   int64_t c = cast<MemRefType>(sums.getType()).getDimSize(0);
-  Value value = k.fmax(k.load(whole(k, raw), {1, c}), k.constant(kMinGate));
-  k.store(k.fmul(value, k.constant(kLog2E)), whole(k, sums));
+  forEachPart(k, c, [&](Value first, Shape2 shape) {
+    SmallVector<Value> start = {first};
+    if (column)
+      start.push_back(column);
+    Value value = k.load({raw, start, {0}, {}}, shape);
+    value = k.fmul(k.fmax(value, k.constant(kMinGate)), k.constant(kLog2E));
+    k.store(value, {sums, {first}, {0}, {}});
+  });
   gdn_tile::CumsumOp::create(k, sums);
 }
 
 void mlir::gdn::storeGateRows(KernelBuilder &k, const RecurrencePlan &plan,
                               Value sums, Value beta, Value tile) {
   int64_t c = plan.chunk;
-  double scale = RecurrenceOp(plan.op).getScaleValue();
-  auto write = [&](GateRow row, Value value) {
-    k.store(value, {tile, {k.index(plan.getGateRow(row))}, {0}, {}});
-  };
-  Value sum = k.load(whole(k, sums), {1, c});
+  Value scale = k.constant(RecurrenceOp(plan.op).getScaleValue());
   Value last = k.load({sums, {k.index(c - 1)}, {0}, {}}, {1, 1});
-  Value grown = k.exp2(sum);
-  write(kGrown, grown);
-  Value rest = k.exp2(k.fsub(last, sum));
-  write(kRest, beta ? k.fmul(rest, k.load(whole(k, beta), {1, c})) : rest);
-  write(kScaledGrown, k.fmul(grown, k.constant(scale)));
+  forEachPart(k, c, [&](Value first, Shape2 shape) {
+    auto write = [&](GateRow row, Value value) {
+      Value start = k.add(first, k.index(plan.getGateRow(row)));
+      k.store(value, {tile, {start}, {0}, {}});
+    };
+    Value sum = k.load({sums, {first}, {0}, {}}, shape);
+    Value grown = k.exp2(sum), rest = k.exp2(k.fsub(last, sum));
+    if (beta)
+      rest = k.fmul(rest, k.load({beta, {first}, {0}, {}}, shape));
+    write(kGrown, grown);
+    write(kRest, rest);
+    write(kScaledGrown, k.fmul(grown, scale));
+  });
 }
 
 void mlir::gdn::writeGateRows(KernelBuilder &k, RecurrencePlan &plan,

@@ -12,9 +12,10 @@
 
 namespace mlir::gdn {
 
-/// The sums of a chunk's raw gates in log2 units; both may be one tile. Rows
+/// The sums of a chunk's raw gates in log2 units. The gates are a vector, which
+/// may be that of the sums, or with `column` one of a tile's columns. Rows
 /// behind the end hold 0 and repeat the last sum.
-void storeGateSums(KernelBuilder &k, Value raw, Value sums);
+void storeGateSums(KernelBuilder &k, Value raw, Value column, Value sums);
 /// The first rows of a tile laid out as `gates`: what follows from the sums,
 /// and `beta` where T has a unit diagonal.
 void storeGateRows(KernelBuilder &k, const RecurrencePlan &plan, Value sums,

@@ -158,9 +158,15 @@ static Value countChunksOfSegment(RecurrencePlan &plan,
   // as long.
   Value pieces = plan.offsets ? constant(plan.segments)
                               : b.createOrFold<arith::AddIOp>(later, one);
-  Value chunks = max(ceilDiv(longest, pieces), constant(plan.segmentChunks));
+  // The first one counts as more than one piece.
+  Value fifths = b.createOrFold<arith::AddIOp>(
+      mul(pieces, constant(kChunksPerExtra)), one);
+  Value chunks = max(ceilDiv(mul(longest, constant(kChunksPerExtra)), fifths),
+                     constant(plan.segmentChunks));
+  Value extra = ceilDiv(chunks, constant(kChunksPerExtra));
   Value others = b.createOrFold<arith::SubIOp>(longest, one);
-  Value least = max(mul(chunks, constant(kLeastSegments - 1)),
+  Value least = max(b.createOrFold<arith::AddIOp>(
+                        mul(chunks, constant(kLeastSegments - 1)), extra),
                     constant(kLeastChunks * plan.segmentChunks));
   Value isShort = isNot(isAtLeast(others, least));
   // More than there are: without a place for a boundary.

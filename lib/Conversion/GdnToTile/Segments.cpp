@@ -21,11 +21,16 @@ static Value tokensOf(ImplicitLocOpBuilder &host, const SegmentsOf &of) {
                                           constant(host, of.sequences.chunk));
 }
 
+// Of X tokens, and E more in the first segment: (length - 1 - E) / X.
 Value SegmentsOf::boundariesOfEach(ImplicitLocOpBuilder &host) const {
-  Value tokens = tokensOf(host, *this), one = constant(host, 1);
-  Value length = host.createOrFold<arith::MaxUIOp>(sequences.length, one);
-  Value last = host.createOrFold<arith::SubIOp>(length, one);
-  return host.createOrFold<arith::DivUIOp>(last, tokens);
+  Value extra = host.createOrFold<arith::CeilDivUIOp>(
+      chunks, constant(host, kChunksPerExtra));
+  Value first = host.createOrFold<arith::AddIOp>(
+      host.createOrFold<arith::MulIOp>(extra, constant(host, sequences.chunk)),
+      constant(host, 1));
+  Value length = host.createOrFold<arith::MaxUIOp>(sequences.length, first);
+  Value last = host.createOrFold<arith::SubIOp>(length, first);
+  return host.createOrFold<arith::DivUIOp>(last, tokensOf(host, *this));
 }
 
 Value SegmentsOf::countBoundaries(ImplicitLocOpBuilder &host) const {
@@ -51,7 +56,9 @@ SegmentMap::SegmentMap(KernelBuilder &k, const SegmentsOf &of)
     return;
   ImplicitLocOpBuilder host(k.getLoc(), k.getHost());
   chunks = k.sizeArgument(of.chunks);
+  extraChunks = k.ceilDiv(chunks, k.index(kChunksPerExtra));
   tokens = k.mul(chunks, k.index(of.sequences.chunk));
+  extraTokens = k.mul(extraChunks, k.index(of.sequences.chunk));
   if (!of.sequences.offsets)
     boundariesOfEach = k.sizeArgument(of.boundariesOfEach(host));
 }
@@ -67,7 +74,8 @@ Segment SegmentMap::sequence(Value n) {
     segment.firstBoundary = k.mul(n, boundariesOfEach);
     return segment;
   }
-  Value last = k.sub(k.max(segment.rows.length, k.index(1)), k.index(1));
+  Value first = k.add(extraTokens, k.index(1));
+  Value last = k.sub(k.max(segment.rows.length, first), first);
   segment.boundaries = k.div(last, tokens);
   segment.firstBoundary = k.div(segment.rows.firstRow, tokens);
   return segment;
@@ -76,12 +84,15 @@ Segment SegmentMap::sequence(Value n) {
 Segment SegmentMap::segmentOf(Value n, Value index) {
   Segment segment = sequence(n);
   segment.index = index;
-  segment.start = k.mul(index, tokens);
+  Value isLater = k.min(index, k.index(1));
+  Value before = k.mul(isLater, extraTokens);
+  segment.start = k.add(k.mul(index, tokens), before);
   Sequence &rows = segment.rows;
   Value left = k.max(k.sub(rows.length, segment.start), k.index(0));
   rows.firstRow = k.add(rows.firstRow, segment.start);
-  rows.length = k.min(left, tokens);
-  rows.firstSlot = k.add(rows.firstSlot, k.mul(index, chunks));
+  rows.length = k.min(left, k.sub(k.add(tokens, extraTokens), before));
+  rows.firstSlot = k.add(
+      rows.firstSlot, k.add(k.mul(index, chunks), k.mul(isLater, extraChunks)));
   return segment;
 }
 

@@ -12,10 +12,14 @@
 
 namespace mlir::gdn {
 
-/// Host side: sequences cut into segments of `chunks` chunks, the last one of a
-/// sequence fewer; an empty sequence is one segment of no chunks. The
-/// *boundary* behind a segment is numbered like the segment; the last has none,
-/// so a sequence of b boundaries has b + 1 segments.
+/// Chunks of a segment for one that the first of a sequence has more: it is
+/// scanned while slower kernels find what later ones start from.
+constexpr int64_t kChunksPerExtra = 5;
+
+/// Host side: sequences cut into segments of `chunks` chunks, the first of a
+/// sequence a fifth more, the last fewer; an empty sequence is one segment of
+/// no chunks. The *boundary* behind a segment is numbered like the segment; the
+/// last has none, so a sequence of b boundaries has b + 1 segments.
 ///
 /// With X tokens per segment, the place of boundary j in a grid or workspace is
 /// n b + j. Packed sequences, whose lengths the host does not know, have it at
@@ -64,8 +68,9 @@ private:
 
   KernelBuilder &k;
   SequenceMap sequences;
-  /// Chunks and tokens of a segment, and the boundaries of a dense sequence.
-  Value chunks, tokens, boundariesOfEach;
+  /// Chunks and tokens of a segment and those that a first one has more, and
+  /// the boundaries of a dense sequence.
+  Value chunks, tokens, extraChunks, extraTokens, boundariesOfEach;
 };
 
 } // namespace mlir::gdn

@@ -50,13 +50,14 @@ private:
   void buildProducts();
   void buildTask(Value item);
   void buildHead(Value item, bool makesInverse, bool makesScores);
+  void loadBeta(Value item);
   void sumGates(Value item, bool isWritten);
   void writeRow(int64_t i);
   Value decayOf(Value late, int64_t j, bool isDiagonal);
   Access tokensOf(Value memref, Value rowOf, Value rowsOf, Value headOf);
   Value blockOf(Value tile, int64_t row, int64_t col);
   Value rowsOf(Value vector, int64_t block);
-  Value headAt(Value item);
+  Value headsLeft();
   /// A tile for each key head; one has no dimension of its own.
   Value tileOfKeys(int64_t rows, int64_t columns, Type type) {
     if (keys == 1)
@@ -78,7 +79,7 @@ private:
   // Arguments.
   Value q, key, gate, beta, inverse, scores, gates, slots;
   // Tiles of the block.
-  Value qTiles, kTiles, gateTiles, betaTiles, allProducts;
+  Value qTiles, kTiles, gateTile, betaTile, allProducts;
   // The chunk and its heads.
   Value slot, row, rows, keyHead, firstHead;
   // The warp's head: its products, beta and gates' sums, and what becomes of
@@ -124,13 +125,13 @@ void WarpPrepareKernel::addArguments() {
     slots = k.argument(plan.slots);
 }
 
-// The value head of an item of the block. Copies of the last block of a key
-// head may go on behind its heads, and the last of all heads is the end.
-Value WarpPrepareKernel::headAt(Value item) {
-  Value found = k.add(firstHead, item);
+// Value heads of the block: the last one of a key head may have fewer.
+Value WarpPrepareKernel::headsLeft() {
   if (keys > 1 || plan.group % heads == 0)
-    return found;
-  return k.min(found, k.index(plan.valueHeads - 1));
+    return k.index(heads);
+  Value part = k.rem(k.blockId(), k.index(parts));
+  Value left = k.sub(k.index(plan.group), k.mul(part, k.index(heads)));
+  return k.min(k.index(heads), left);
 }
 
 void WarpPrepareKernel::copyTiles() {
@@ -142,14 +143,14 @@ void WarpPrepareKernel::copyTiles() {
     for (int64_t i = 0; memref && i < keys; ++i)
       k.copyIn(tokensOf(memref, row, rows, k.add(keyHead, k.index(i))),
                tileAt(tiles, k.index(i)));
-  for (auto [memref, tiles] :
-       {std::pair(gate, &gateTiles), std::pair(beta, &betaTiles)}) {
+  for (auto [memref, tile] :
+       {std::pair(gate, &gateTile), std::pair(beta, &betaTile)}) {
     if (!memref)
       continue;
-    *tiles = k.tile({heads, c}, f32);
-    for (int64_t h = 0; h < heads; ++h)
-      k.copyIn({memref, {row, headAt(k.index(h))}, {0}, {rows}},
-               k.stage(*tiles, k.index(h)));
+    // One copy for all heads, whose values of a token are neighbours: copies of
+    // single heads would fetch each sector once for each of them.
+    *tile = k.tile({c, heads}, f32);
+    k.copyIn({memref, {row, firstHead}, {0, 1}, {rows, headsLeft()}}, *tile);
   }
 }
 
@@ -218,9 +219,19 @@ Value WarpPrepareKernel::rowsOf(Value vector, int64_t block) {
   return k.load({vector, {k.index(block * kBlock)}, {0}, {}}, {kBlock, 1});
 }
 
+// A head's column as a vector.
+void WarpPrepareKernel::loadBeta(Value item) {
+  headBeta = k.tile({c}, k.getF32Type());
+  for (int64_t i = 0; i < blocks; ++i) {
+    Value first = k.index(i * kBlock);
+    k.store(k.load({betaTile, {first, item}, {0}, {}}, {kBlock, 1}),
+            {headBeta, {first}, {0}, {}});
+  }
+}
+
 void WarpPrepareKernel::sumGates(Value item, bool isWritten) {
   sums = k.tile({c}, k.getF32Type());
-  storeGateSums(k, k.stage(gateTiles, item), sums);
+  storeGateSums(k, gateTile, item, sums);
   if (isWritten)
     writeGateRows(k, plan, sums, plan.isUnit ? headBeta : Value(), gates, slot,
                   head);
@@ -267,7 +278,7 @@ void WarpPrepareKernel::buildHead(Value item, bool makesInverse,
   // With two key heads an item is the value head of one.
   products = tileAt(allProducts, item);
   if (plan.isDelta)
-    headBeta = k.stage(betaTiles, item);
+    loadBeta(item);
   if (gate)
     sumGates(item, /*isWritten=*/makesScores || !withScores);
   result.reset();
@@ -288,8 +299,9 @@ void WarpPrepareKernel::buildHead(Value item, bool makesInverse,
   }
   if (inverseRows)
     inverseRows->finish();
-  if (gate)
-    k.free(sums);
+  for (Value vector : {gate ? sums : Value(), headBeta})
+    if (vector)
+      k.free(vector);
 }
 
 void WarpPrepareKernel::buildTask(Value item) {
@@ -310,12 +322,8 @@ void WarpPrepareKernel::buildChunk() {
   copyTiles();
   prefetchTiles();
   buildProducts();
-  Value count = k.index(tasks * heads);
-  if (keys == 1 && plan.group % heads != 0) {
-    Value part = k.rem(k.blockId(), k.index(parts));
-    Value left = k.sub(k.index(plan.group), k.mul(part, count));
-    count = k.min(count, left);
-  }
+  // With several tasks a block has all heads of its key heads.
+  Value count = tasks > 1 ? k.index(tasks * heads) : headsLeft();
   k.eachWarp(count, [&](Value item) { buildTask(item); });
 }
 

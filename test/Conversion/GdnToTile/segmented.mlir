@@ -6,10 +6,21 @@
 // CHECK-LABEL: func @dense_scan(
 // CHECK-SAME: %[[T:[^:]*]]: index, %[[L:[^:]*]]: index, %[[B:[^:]*]]: index
 // CHECK-SAME: %[[IS_LATER:[^:]*]]: index)
+// CHECK: %[[E:.*]] = arith.ceildivui %[[L]], %c5
+// CHECK: %[[X:.*]] = arith.muli %[[L]], %c16
+// CHECK: %[[EXTRA:.*]] = arith.muli %[[E]], %c16
 // CHECK: %[[BOUNDARIES:.*]] = arith.muli %[[IS_LATER]], %[[B]]
 // CHECK: %[[COUNT:.*]] = arith.maxsi %[[BOUNDARIES]], %c1
 // CHECK: %[[J0:.*]] = arith.remui %{{.*}}, %[[COUNT]]
 // CHECK: %[[J:.*]] = arith.addi %[[J0]], %[[IS_LATER]]
+// Only the first segment has the extra tokens, and all others start behind them.
+// CHECK: %[[IS_BEHIND:.*]] = arith.minsi %[[J]], %c1
+// CHECK: %[[BEFORE:.*]] = arith.muli %[[IS_BEHIND]], %[[EXTRA]]
+// CHECK: %[[EQUAL:.*]] = arith.muli %[[J]], %[[X]]
+// CHECK: %[[START:.*]] = arith.addi %[[EQUAL]], %[[BEFORE]]
+// CHECK: arith.subi %[[T]], %[[START]]
+// CHECK: %[[LONGEST:.*]] = arith.addi %[[X]], %[[EXTRA]]
+// CHECK: arith.subi %[[LONGEST]], %[[BEFORE]]
 // CHECK: %[[IS_FIRST:.*]] = arith.cmpi eq, %[[IS_LATER]], %c0
 // CHECK: scf.if %[[IS_FIRST]] -> (vector<32x32xf32>) {
 // CHECK:   gdn_tile.load {{.*}} : memref<1x4x40x24xf32>, vector<32x32xf32>
@@ -96,19 +107,28 @@
 // CHECK-LABEL: func @dense(
 // CHECK: %[[SLOTS:.*]] = arith.ceildivui %[[T:.*]], %c16
 // CHECK: %[[C:.*]] = arith.maxui %[[SLOTS]], %c1
-// CHECK: %[[SHARE:.*]] = arith.ceildivui %[[C]], %c8
+// The first of eight segments counts as six fifths.
+// CHECK: %[[FIFTHS:.*]] = arith.muli %[[C]], %c5
+// CHECK: %[[SHARE:.*]] = arith.ceildivui %[[FIFTHS]], %c41
 // CHECK: %[[LEAST:.*]] = arith.maxui %[[SHARE]], %c2
+// CHECK: %[[MORE_FIRST:.*]] = arith.ceildivui %[[LEAST]], %c5
 // CHECK: %[[BEFORE:.*]] = arith.subi %[[C]], %c1
 // CHECK: %[[TWO:.*]] = arith.muli %[[LEAST]], %c2
-// CHECK: %[[FEW:.*]] = arith.maxui %[[TWO]], %c8
+// CHECK: %[[THREE:.*]] = arith.addi %[[TWO]], %[[MORE_FIRST]]
+// CHECK: %[[FEW:.*]] = arith.maxui %[[THREE]], %c8
 // CHECK: %[[MORE:.*]] = arith.divui %[[BEFORE]], %[[FEW]]
 // CHECK: %[[CUT:.*]] = arith.minui %[[MORE]], %c1
 // CHECK: %[[NOT:.*]] = arith.subi %c1, %[[CUT]]
 // CHECK: %[[BEHIND:.*]] = arith.addi %[[C]], %c1
 // CHECK: %[[WHOLE:.*]] = arith.muli %[[NOT]], %[[BEHIND]]
 // CHECK: %[[L:.*]] = arith.maxui %[[LEAST]], %[[WHOLE]]
+// CHECK: %[[E:.*]] = arith.ceildivui %[[L]], %c5
+// CHECK: %[[EXTRA:.*]] = arith.muli %[[E]], %c16
+// CHECK: %[[FIRST:.*]] = arith.addi %[[EXTRA]], %c1
+// CHECK: %[[LENGTH:.*]] = arith.maxui %[[T]], %[[FIRST]]
+// CHECK: %[[REST:.*]] = arith.subi %[[LENGTH]], %[[FIRST]]
 // CHECK: %[[TOKENS:.*]] = arith.muli %[[L]], %c16
-// CHECK: %[[B:.*]] = arith.divui %{{.*}}, %[[TOKENS]]
+// CHECK: %[[B:.*]] = arith.divui %[[REST]], %[[TOKENS]]
 // CHECK: memref.alloc(%[[B]]) : memref<?x1x4x40x24xf32>
 // CHECK: memref.alloc(%[[B]]) : memref<?x4x40x24xf32>
 // CHECK: memref.alloc(%[[B]]) : memref<?x2x4x24x24xbf16>
@@ -190,9 +210,9 @@ func.func @two(%q: memref<3x65x1x16xf32>, %o: memref<3x65x1x16xf32>, %s: memref<
 // CHECK-NEXT: gdn_tile.launch @four_segments grid(%c8)
 // CHECK-NEXT: gdn_tile.launch @four_combine grid(%c2)
 // CHECK-NEXT: gdn_tile.launch @four_scan grid(%c6)
-func.func @four(%q: memref<2x160x1x16xf32>, %o: memref<2x160x1x16xf32>, %s: memref<2x1x16x16xf32>) {
-  gdn.recurrence ins(%q, %q, %q : memref<2x160x1x16xf32>, memref<2x160x1x16xf32>, memref<2x160x1x16xf32>)
-      outs(%o, %s : memref<2x160x1x16xf32>, memref<2x1x16x16xf32>)
+func.func @four(%q: memref<2x224x1x16xf32>, %o: memref<2x224x1x16xf32>, %s: memref<2x1x16x16xf32>) {
+  gdn.recurrence ins(%q, %q, %q : memref<2x224x1x16xf32>, memref<2x224x1x16xf32>, memref<2x224x1x16xf32>)
+      outs(%o, %s : memref<2x224x1x16xf32>, memref<2x1x16x16xf32>)
       {schedule = #gdn.schedule<phases = segmented, chunk = 16, value_block = 16, segments = 8>}
   return
 }
@@ -210,7 +230,7 @@ func.func @four(%q: memref<2x160x1x16xf32>, %o: memref<2x160x1x16xf32>, %s: memr
 // CHECK: arith.remui %{{.*}}, %c2
 // CHECK: scf.for {{.*}} -> (vector<128x128xf32>)
 // CHECK-LABEL: func @whole(
-// CHECK: gdn_tile.launch @whole_segments grid(%c6)
+// CHECK: gdn_tile.launch @whole_segments grid(%c4)
 func.func @whole(%q: memref<1x320x1x128xbf16>, %b: memref<1x320x1xf32>, %o: memref<1x320x1x128xbf16>, %s: memref<1x1x128x128xf32>) {
   gdn.recurrence ins(%q, %q, %q : memref<1x320x1x128xbf16>, memref<1x320x1x128xbf16>, memref<1x320x1x128xbf16>)
       beta(%b : memref<1x320x1xf32>)

@@ -7,10 +7,10 @@
 // CHECK: %[[K:.*]] = memref.alloc() : memref<32x64xbf16
 // CHECK: %[[Q:.*]] = memref.alloc() : memref<32x64xbf16
 // The gates and betas of both heads.
-// CHECK: %[[G:.*]] = memref.alloc() : memref<2x32xf32
-// CHECK-COUNT-2: gdn_tile.copy_in %{{.*}} dims [0] {{.*}} : memref<64x4xf32>
-// CHECK: %[[B:.*]] = memref.alloc() : memref<2x32xf32
-// CHECK-COUNT-2: gdn_tile.copy_in %{{.*}} dims [0] {{.*}} : memref<64x4xf32>
+// CHECK: %[[G:.*]] = memref.alloc() : memref<32x2xf32
+// CHECK: gdn_tile.copy_in %{{.*}} dims [0, 1] valid(%{{.*}}, %c2) to %[[G]] : memref<64x4xf32>
+// CHECK: %[[B:.*]] = memref.alloc() : memref<32x2xf32
+// CHECK: gdn_tile.copy_in %{{.*}} dims [0, 1] valid(%{{.*}}, %c2) to %[[B]] : memref<64x4xf32>
 // K Q^T above the diagonal and on it, K K^T below, in the bytes of the tiles of q and k.
 // CHECK: %[[KEYS:.*]] = gdn_tile.load %[[K]]
 // CHECK: %[[KQ:.*]] = gdn_tile.mma %[[KEYS]], %[[Q]] {transpose_b}
@@ -23,16 +23,19 @@
 // CHECK-NEXT: %[[M:.*]] = memref.alloc() : memref<33x40xf32
 // CHECK-NEXT: gdn_tile.store %[[MERGED]], %[[M]]
 // CHECK-NEXT: gdn_tile.each_warp (%[[ITEM:.*]]) in (%c2) {
-// CHECK: %[[BETA:.*]] = gdn_tile.stage %[[B]][%[[ITEM]]]
-// CHECK: gdn_tile.stage %[[G]][%[[ITEM]]]
+// A head's column as a vector, 16 tokens at a time.
+// CHECK: %[[BETA:.*]] = memref.alloc() : memref<32xf32
+// CHECK: gdn_tile.load %[[B]][%c0, %[[ITEM]]] dims [0]
+// CHECK: gdn_tile.load %[[B]][%c16, %[[ITEM]]] dims [0]
+// CHECK: gdn_tile.load %[[G]][%c0, %[[ITEM]]] dims [0]
 // CHECK: arith.maximumf
 // CHECK: gdn_tile.cumsum
 // beta is a factor of exp(G_C - G), the second of three rows.
 // CHECK: %[[LEFT:.*]] = arith.subf
 // CHECK: %[[REST:.*]] = math.exp2 %[[LEFT]]
-// CHECK-NEXT: %[[BETAS:.*]] = gdn_tile.load %[[BETA]][%c0] dims [0] : {{.*}}, vector<1x32xf32>
+// CHECK-NEXT: %[[BETAS:.*]] = gdn_tile.load %[[BETA]][%c0] dims [0] : {{.*}}, vector<16x1xf32>
 // CHECK-NEXT: %[[BOTH:.*]] = arith.mulf %[[REST]], %[[BETAS]]
-// CHECK-NEXT: gdn_tile.store %[[BOTH]], %{{.*}}[%c32]
+// CHECK: gdn_tile.store %[[BOTH]], %{{.*}}[%c32]
 // CHECK: gdn_tile.copy_out {{.*}} : memref<96xf32, {{.*}} to memref<?x4x136xf32>
 // CHECK: %[[D:.*]] = memref.alloc() : memref<384xf32
 // CHECK: %[[X:.*]]:4 = gdn_tile.block_inverse %[[M]], %[[BETA]] in %[[D]]
@@ -127,11 +130,9 @@ func.func @pair(
 // CHECK-DAG: %[[PART:.*]] = arith.remui %[[IN_SLOT]], %c2
 // CHECK-DAG: %[[SKIPPED:.*]] = arith.muli %[[PART]], %c2
 // CHECK-DAG: %[[FIRST:.*]] = arith.addi %{{.*}}, %[[SKIPPED]]
-// CHECK: %[[NEXT:.*]] = arith.addi %[[FIRST]], %c1
-// CHECK: %[[INSIDE:.*]] = arith.minsi %[[NEXT]], %c5
-// CHECK: gdn_tile.copy_in %{{.*}}[%{{.*}}, %[[INSIDE]]]
 // CHECK: %[[LEFT:.*]] = arith.subi %c3
 // CHECK: %[[COUNT:.*]] = arith.minsi %[[LEFT]], %c2
+// CHECK: gdn_tile.copy_in %{{.*}}[%{{.*}}, %[[FIRST]]] dims [0, 1] valid(%{{.*}}, %[[COUNT]])
 // CHECK: gdn_tile.each_warp (%{{.*}}) in (%[[COUNT]])
 // Linear attention: no gates, no inverse.
 // CHECK-LABEL: func @plain_prepare

@@ -79,24 +79,24 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     | `overlap` | `step` phases: launches in front and behind may overlap with this one (programmatic dependent launch; sm_90 and later) |
     | `precision` | `default` or `high`: see below |
 
-    With `segmented` a segment has L chunks, the last of a sequence fewer. L is
-    computed when the function is called, so one compiled function cuts a single
-    long sequence into `segments` pieces and leaves a large batch whole, without
-    the kernels that segments need. Of N sequences with C chunks each may have
-    G = 1 + floor((`segments` - 1) / N) segments:
+    With `segmented` a segment has L chunks, the first of a sequence E = ceil(L / 5)
+    more, the last fewer. L is computed when the function is called, so one compiled
+    function cuts a single long sequence into `segments` pieces and leaves a large batch
+    whole, without the kernels that segments need. Of N sequences with C chunks each may
+    have G = 1 + floor((`segments` - 1) / N) segments:
 
-        L = max(`segment_chunks`, ceil(C / G))         if G >= 3, C > 2 L and
-                                                       C > 4 `segment_chunks`
-        L = C + 1                                      otherwise: nothing is cut
+        L = max(`segment_chunks`, ceil(5 C / (5 G + 1)))   if G >= 3, C > 2 L + E and
+                                                           C > 4 `segment_chunks`
+        L = C + 1                                          otherwise: nothing is cut
 
     The lengths of packed sequences are not known then, only that of all together,
-    C chunks: with ceil(C / `segments`) in the place of ceil(C / G) a long sequence among
-    short ones has its share, and never are more than `segments` - 1 segments behind
-    another one. A transition matrix carries the state over each segment;
-    nothing is truncated. On the CPU (level 1) `segmented` means the same as `fused`.
+    C chunks: with `segments` in the place of G a long sequence among short ones has its
+    share, and never are more than `segments` - 1 segments behind another one. A
+    transition matrix carries the state over each segment; nothing is truncated. On the
+    CPU (level 1) `segmented` means the same as `fused`.
 
-    The first segments are scanned, with their output, beside the kernel that makes the
-    transition matrices and local states of the others (but for the last of each
+    The first segments are scanned, with their output, beside the slower kernel that makes
+    the transition matrices and local states of the others (but for the last of each
     sequence, which no other follows); then the states at the boundaries are found, and all
     other segments are scanned.
 
