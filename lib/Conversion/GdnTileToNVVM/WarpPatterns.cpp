@@ -191,7 +191,7 @@ struct StoreBlockPattern : TilePattern<StoreBlockOp> {
     Value own = e.advance(block, e.mulC(e.laneId(), wordBytes));
     for (auto [p, pair] : llvm::enumerate(adaptor.getValue()))
       e.storeWords(e.advance(own, p * matrixBytes), e.bitcast(pair, e.i32()),
-                   Value());
+                   Value(), /*streaming=*/true);
     rewriter.eraseOp(op);
     return success();
   }

@@ -57,17 +57,17 @@ func.func @by_threads(%x: memref<?x320x8xbf16>, %s: memref<16x64xf32>, %i: index
 // CHECK: %[[WORD:.*]] = llvm.shl %[[LANE]], %[[SIZE]]
 // CHECK: %[[OWN:.*]] = llvm.getelementptr %[[BLOCK]][%[[WORD]]]
 // CHECK-NEXT: %[[P0:.*]] = llvm.bitcast %[[PAIR0:.*]] : vector<2xbf16> to i32
-// CHECK-NEXT: llvm.store %[[P0]], %[[OWN]]
+// CHECK-NEXT: llvm.inline_asm {{.*}} "st.global.cs.b32 [$0], $1;", "l,r" %[[OWN]], %[[P0]]
 // CHECK-NEXT: %[[AT1:.*]] = llvm.getelementptr %[[OWN]][128]
 // CHECK-NEXT: %[[P1:.*]] = llvm.bitcast
-// CHECK-NEXT: llvm.store %[[P1]], %[[AT1]]
+// CHECK-NEXT: llvm.inline_asm {{.*}} "st.global.cs.b32 [$0], $1;", "l,r" %[[AT1]], %[[P1]]
 // CHECK-NEXT: %[[AT2:.*]] = llvm.getelementptr %[[OWN]][256]
 // CHECK-NEXT: %[[P2:.*]] = llvm.bitcast
-// CHECK-NEXT: llvm.store %[[P2]], %[[AT2]]
+// CHECK-NEXT: llvm.inline_asm {{.*}} "st.global.cs.b32 [$0], $1;", "l,r" %[[AT2]], %[[P2]]
 // CHECK-NEXT: %[[AT3:.*]] = llvm.getelementptr %[[OWN]][384]
 // CHECK-NEXT: %[[P3:.*]] = llvm.bitcast
-// CHECK-NEXT: llvm.store %[[P3]], %[[AT3]]
-// CHECK-NOT: llvm.store
+// CHECK-NEXT: llvm.inline_asm {{.*}} "st.global.cs.b32 [$0], $1;", "l,r" %[[AT3]], %[[P3]]
+// CHECK-NOT: st.global
 func.func @block(%x: memref<?x320x8xbf16>, %s: memref<16x16xf32>, %i: index)
     attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
   %c0 = arith.constant 0 : index

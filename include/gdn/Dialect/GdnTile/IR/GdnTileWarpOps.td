@@ -132,7 +132,8 @@ def GdnTile_StoreBlockOp : GdnTile_Op<"store_block", [
     `value`, `vector<16x16xT>` of 16-bit elements, is the transpose of a block of a matrix in panels
     (see `gdn_tile.mma`): its element (k, n) goes to row r + (n / 8) 16 + k and column n % 8 of the last
     two dimensions of `memref`, in global memory; `indices` lead to row r and column 0. As a warp
-    holds the block, its stores are of 128 contiguous bytes each. Only in the region of a
+    holds the block, its stores are of 128 contiguous bytes each; it is for a kernel behind, so they are
+    streaming (see `gdn_tile.store`). Only in the region of a
     `gdn_tile.each_warp`.
 
     ```mlir
