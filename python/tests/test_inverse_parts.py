@@ -1,6 +1,6 @@
 # Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The inverse of a chunk in one 16-bit part, and in two where its entries are large.
+"""The inverse of a chunk and what it is multiplied with in one 16-bit part, and in two where its entries are large.
 
 Sequences whose middle chunk turns hard half-way (equal keys, beta up to 2): which rows are split, that
 the split carries the digits, and that it is decided by no later token.
@@ -25,14 +25,15 @@ MODELS = {
 HARD = slice(64 + 37, 128)
 FAMILIES = {
     "none": (slice(0, 0), 0.0, 0.0, 4e-3, 3.5e-3),
-    "equal keys from there on": (HARD, 1.9, 0.0, 1.2e-2, 1.2e-2),
-    "all keys equal, beta 1": (slice(0, T), 1.0, 0.0, 2e-2, 2.6e-2),
-    "all keys equal, beta 1.9": (slice(0, T), 1.9, 0.0, 3e-2, 4.5e-2),
-    "near keys, beta 0.99": (slice(0, T), 0.99, 0.05, 7e-3, 6.5e-3),
-    "near keys, beta 1.9": (slice(0, T), 1.9, 0.3, 8e-3, 1.05e-2),
-    # Entries of 0.6 and of 0.42: on both sides of the limit, and near it.
-    "all keys equal, beta 0.6": (slice(0, T), 0.6, 0.0, 1.1e-2, 1e-2),
-    "all keys equal, beta 0.42": (slice(0, T), 0.42, 0.0, 1.3e-2, 1.1e-2),
+    "equal keys from there on": (HARD, 1.9, 0.0, 3.8e-3, 1.9e-3),
+    "all keys equal, beta 1": (slice(0, T), 1.0, 0.0, 3.9e-3, 2.6e-3),
+    "all keys equal, beta 1.9": (slice(0, T), 1.9, 0.0, 3.8e-3, 3.3e-3),
+    "near keys, beta 0.99": (slice(0, T), 0.99, 0.05, 4.4e-3, 8e-4),
+    "near keys, beta 1.9": (slice(0, T), 1.9, 0.3, 3.8e-3, 2.4e-3),
+    # Entries of 0.6, and of 0.42 and of 0.38: on both sides of the limit, and near it.
+    "all keys equal, beta 0.6": (slice(0, T), 0.6, 0.0, 4.3e-3, 2.3e-3),
+    "all keys equal, beta 0.42": (slice(0, T), 0.42, 0.0, 5e-3, 3e-3),
+    "all keys equal, beta 0.38": (slice(0, T), 0.38, 0.0, 1.9e-2, 1.8e-2),
 }
 
 
@@ -67,8 +68,9 @@ def expected(x):
     return reference.recurrence(**{n: read(a, "bf16" if n in "qkv" else "f32") for n, a in x.items()})
 
 
-def large_rows(x):
-    """[Hv, chunks, C]: rows of (I + strictlower(k_i.k_j beta_j))^-1 with an entry above 0.5 below the diagonal."""
+def split_rows(x):
+    """[Hv, chunks, C]: from the first row of (I + strictlower(k_i.k_j beta_j))^-1 on with an entry above 0.4 below the
+    diagonal."""
     k, beta = read(x["k"], "bf16")[0, :, 0], read(x["beta"], "f32")[0]
     rows = np.zeros((HV, -(-T // C), C), bool)
     for head in range(HV):
@@ -76,8 +78,8 @@ def large_rows(x):
             part = k[first : first + C]
             lower = np.tril((part @ part.T) * beta[first : first + C, head], -1)
             inverse = np.tril(np.linalg.inv(np.eye(len(part)) + lower), -1)
-            rows[head, chunk, : len(part)] = np.abs(inverse).max(1) > 0.5
-    return rows
+            rows[head, chunk, : len(part)] = np.abs(inverse).max(1) > 0.4
+    return np.logical_or.accumulate(rows, 2)
 
 
 def text(model, phases="split"):
@@ -138,27 +140,25 @@ def test_later_tokens_change_no_bit(model, changed):
         assert not np.array_equal(o[:, changed:], mixed_o[:, changed:])
 
 
-@pytest.mark.parametrize(("beta", "is_split"), ((0.6, True), (0.42, False)))
+@pytest.mark.parametrize(("beta", "is_split"), ((0.42, True), (0.38, False)))
 def test_which_rows_are_split(beta, is_split):
-    """Those with an entry above 0.5, by the machine code."""
+    """Those behind one with an entry above 0.4, by the machine code."""
     x = problem(f"all keys equal, beta {beta}", "gated_delta")
     *_, gates = prepared("gated_delta", x)
-    rows = large_rows(x).swapaxes(0, 1)
+    rows = split_rows(x).swapaxes(0, 1)
     assert rows.any() == is_split
     assert np.array_equal(gates[:, :, -C - 8 : -8], rows)
 
 
 def unpacked(blocks):
     """Matrices of their blocks of 16x16 on and below the diagonal, one column of blocks after the other, with NaN above
-    (as bits, 0xFFFF). In a block the halves of the rows 4 to 7 and 12 to 15 are exchanged, as in shared memory."""
+    (as bits, 0xFFFF). A block is 32 rows: element (n, k) in row 16 (n / 8) + k, column n % 8."""
     size = C // 16
-    columns = np.arange(16) ^ (np.arange(16)[:, None] // 4 % 2 * 8)
     matrices = np.full((*blocks.shape[:-2], C, C), 0xFFFF, np.uint16)
     places = [(i, j) for j in range(size) for i in range(j, size)]
     for n, (i, j) in enumerate(places):
-        block = np.take_along_axis(
-            blocks[..., 16 * n : 16 * n + 16, :], np.broadcast_to(columns, (*blocks.shape[:-2], 16, 16)), -1
-        )
+        block = blocks[..., 32 * n : 32 * n + 32, :].reshape(*blocks.shape[:-2], 2, 16, 8)
+        block = np.swapaxes(block, -1, -2).reshape(*blocks.shape[:-2], 16, 16)
         matrices[..., 16 * i : 16 * i + 16, 16 * j : 16 * j + 16] = block
     return matrices
 
@@ -178,7 +178,7 @@ def test_what_prepare_writes(model):
     """In the machine code: the split rows, the chunks' flags, and the second part only of flagged chunks."""
     x = problem("equal keys from there on", model)
     inverse, gates = prepared(model, x)
-    rows = large_rows(x).swapaxes(0, 1)
+    rows = split_rows(x).swapaxes(0, 1)
     assert np.array_equal(rows.any(2), [[False, False], [True, False], [False, False]])
     assert np.array_equal(gates[:, :, -C - 8 : -8], rows)
     assert np.array_equal(gates[:, :, -8:], np.repeat(rows.any(2)[..., None], 8, -1))

@@ -3,7 +3,8 @@
 """`precision = high` and o in float32: what is left of the errors, by families of inputs.
 
 The tile programs round on the CPU as the tensor cores' operands are rounded, so the errors here are
-those of a GPU but for the order of sums. The default precision fails every one of these limits.
+those of a GPU but for the order of sums. The default precision fails every one of these limits;
+where sums over tokens cancel it has limits of its own.
 """
 
 import functools
@@ -102,6 +103,26 @@ def test_high_precision_by_families(phases):
             if not error <= limit:
                 failures.append(f"{family}: error {error:.1e} of {what} is above {limit:.1e}")
             assert rough > limit, f"{family}: the default has error {rough:.1e} of {what}, so the limit says nothing"
+    assert not failures, "\n".join(failures)
+
+
+# Errors of o, in float32, and of the state with second parts in chunks with large entries of the inverse; with all
+# operands in one part they were 3.9e-3 3.6e-3, 13e-3 19e-3, 3.1e-3 2.7e-3, 6.5e-3 7.8e-3 and 20e-3 27e-3.
+HARD = {
+    "near-equal keys, beta 0.99": (2.8e-3, 8e-4),
+    "equal keys, beta 1": (3.4e-3, 3.2e-3),
+    "beta in 0..2": (2.6e-3, 1.4e-3),
+    "near-equal keys, beta 1.9": (3.2e-3, 2.8e-3),
+    "equal keys, beta 1.9": (3.6e-3, 3.6e-3),
+}
+
+
+@pytest.mark.parametrize("phases", ({}, {"phases": "segmented", "segments": 3}), ids=("split", "segmented"))
+def test_default_precision_of_hard_families(phases):
+    failures = []
+    for family, limits in HARD.items():
+        found = errors(forward("default", chunk=64, **phases), inputs(family))
+        failures += [f"{family}: {found}"] if any(e > limit for e, limit in zip(found, limits)) else []
     assert not failures, "\n".join(failures)
 
 

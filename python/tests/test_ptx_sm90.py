@@ -114,7 +114,7 @@ def test_recurrence(at):
 @pytest.mark.parametrize("reverse", (False, True))
 @pytest.mark.parametrize("schedule", ("split 64", "split 128", "ahead", "fused", "segmented"))
 def test_equal_keys(schedule, reverse):
-    """Rows of the inverse in two parts, of one chunk only."""
+    """Second parts of the inverse and of what it is multiplied with, in one chunk only."""
     form = dict(T=150, K=64, V=128)
     program = compiled(schedule, "gated_delta", "bf16", form)
     x = recurrences.inputs("gated_delta", form, "bf16", seed=1)
@@ -126,8 +126,8 @@ def test_equal_keys(schedule, reverse):
     want = recurrences.expected(form, "bf16", x)
     passed, results = recurrences.arguments(form, "bf16", x, want)
     test_ptx.execute(program, passed, reverse=reverse)
-    for result, exact, dtype in zip(results, want, ("bf16", "f32")):
-        assert reference.ratio(read(result, dtype), exact) < 1.5e-2
+    for result, exact, dtype, limit in zip(results, want, ("bf16", "f32"), (3e-3, 2e-3)):
+        assert reference.ratio(read(result, dtype), exact) < limit
 
 
 @pytest.mark.parametrize("form", (dict(T=150, K=128, V=128), dict(T=210, K=64, V=128, offsets=PACKED)))

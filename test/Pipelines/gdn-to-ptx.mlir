@@ -27,9 +27,9 @@
 // SM80-DAG: ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16
 // SM80-DAG: movmatrix.sync.aligned.m8n8.trans.b16
 
-// S K^T 64x64x128, W T^T in two parts, S Q^T, U P^T and U K 64x128x64 in m16n8k16, for one of four warps:
-// 64 + 2 * 32 + 64 + 32 + 64.
-// COUNT: {{^}}288{{$}}
+// S K^T 64x64x128, D N^T, S Q^T, U P^T and U K 64x128x64 in m16n8k16, for one of four warps: 64 + 32 + 64 + 32 + 64. In the
+// branch of second parts D N^T again, and those of N, D, U for P and for K: 3 * 32 + 32 + 64.
+// COUNT: {{^}}448{{$}}
 
 // SM90-DAG: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16
 // SM90-DAG: wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16

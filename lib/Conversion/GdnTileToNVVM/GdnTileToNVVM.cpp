@@ -155,6 +155,7 @@ LogicalResult ConvertGdnTileToNVVMPass::convertKernels(
 
 LogicalResult ConvertGdnTileToNVVMPass::convertKernel(Part &part,
                                                       const GpuTarget &gpu) {
+  expandRefinements(part.func);
   KernelLowering kernel(part.func, gpu);
   kernel.startsNext = startsNext.contains(part.func.getName());
   kernel.startsEarly = startsEarly.contains(part.func.getName());
@@ -173,6 +174,7 @@ LogicalResult ConvertGdnTileToNVVMPass::convertKernel(Part &part,
   populateCopySumsPatterns(kernel, patterns);
   populateMmaPatterns(kernel, patterns);
   populateWarpgroupPatterns(kernel, patterns);
+  populateRefinePatterns(kernel, patterns);
   populateRegisterProductPatterns(kernel, patterns);
   populateSumPatterns(kernel, patterns);
   populateCumsumPatterns(kernel, patterns);

@@ -364,9 +364,11 @@ void KernelLowering::findProxyFences() {
       products.insert(product);
   };
   func.walk([&](MmaOp op) { add(op, op.getB()); });
-  func.walk([&](RareMmaOp op) {
-    if (Value buffer = op.getBuffer())
-      add(op, buffer);
+  func.walk([&](RefineOp op) {
+    for (Value tile : {Value(op.getN()), op.getLowBuffer(), Value(op.getK()),
+                       Value(op.getP())})
+      if (tile)
+        add(op, tile);
   });
   findRingFences(operands);
   func.walk([&](BarrierOp barrier) {
@@ -397,7 +399,7 @@ LogicalResult KernelLowering::analyze() {
   WalkResult walk = func.walk([&](Operation *op) {
     auto product = dyn_cast<MmaOp>(op);
     bool isOfWarpgroup =
-        isa<RareMmaOp>(op) || (product && fitsWarpgroup(product, kernel));
+        isa<RefineOp>(op) || (product && fitsWarpgroup(product, kernel));
     warpgroupProducts |= isOfWarpgroup && target.hasWarpgroupMma();
     return failed(checkOp(op)) ? WalkResult::interrupt()
                                : WalkResult::advance();

@@ -99,7 +99,7 @@ public:
   /// Whether the consumers of a ring keep their parity of its phase with it.
   static bool hasParities(gdn_tile::RingOp ring) {
     return llvm::any_of(ring.getRing().getUsers(),
-                        llvm::IsaPred<gdn_tile::RareMmaOp>);
+                        llvm::IsaPred<gdn_tile::RefineOp>);
   }
   /// Whether the stores of a producer need a fence in front of its commit:
   /// products read tiles of the ring.
@@ -254,6 +254,8 @@ void populateMmaPatterns(const KernelLowering &kernel,
                          RewritePatternSet &patterns);
 void populateWarpgroupPatterns(const KernelLowering &kernel,
                                RewritePatternSet &patterns);
+void populateRefinePatterns(const KernelLowering &kernel,
+                            RewritePatternSet &patterns);
 void populateRegisterProductPatterns(const KernelLowering &kernel,
                                      RewritePatternSet &patterns);
 void populateSumPatterns(const KernelLowering &kernel,

@@ -32,6 +32,7 @@ static bool isTensorMap(Value value) {
 static LogicalResult lowerKernel(func::FuncOp kernel) {
   if (!kernel.getBody().hasOneBlock())
     return kernel.emitOpError("a tile program has a body of one block");
+  gdn_tile::expandRefinements(kernel);
   OpBuilder builder(kernel);
   // The memref itself comes beside its tensor map.
   auto arguments = llvm::make_filter_range(

@@ -280,7 +280,6 @@ void ChannelPrepareKernel::writeInverse(Value products) {
     writer.begin(i);
     for (int64_t j = 0; j <= i; ++j)
       writer.store(j, /*decay=*/Value());
-    writer.end();
   }
   writer.finish();
 }

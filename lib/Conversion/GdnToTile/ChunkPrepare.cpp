@@ -320,12 +320,24 @@ void ChunkPrepare::markRows(Value rows, Value j) {
 }
 
 void ChunkPrepare::maskLow(Value rows, Value i) {
-  Value zero = k.constant(0.0);
-  Value first = k.mul(i, k.index(kBlock)), isOwn;
-  for (int64_t j = 0; j < blocks; ++j) {
-    Value token = k.add(first, k.index(j * c));
-    Value row = k.load({rows, {token}, {0}, {}}, {1, kBlock});
-    isOwn = isOwn ? k.fmax(isOwn, row) : row;
+  Value zero = k.constant(0.0), one = k.constant(1.0);
+  Value first = k.mul(i, k.index(kBlock));
+  // Whether the rows of a block have large entries in any column of blocks.
+  auto flagsOf = [&](Value token, Shape2 shape) {
+    Value flags;
+    for (int64_t j = 0; j < blocks; ++j) {
+      Value part =
+          k.load({rows, {k.add(token, k.index(j * c))}, {0}, {}}, shape);
+      flags = flags ? k.fmax(flags, part) : part;
+    }
+    return flags;
+  };
+  Value isOwn = upToFirst(k, flagsOf(first, {kBlock, 1}));
+  for (int64_t before = 0; before < blocks - 1; ++before) {
+    Value flags = flagsOf(k.index(before * kBlock), {1, kBlock});
+    Value isSplit =
+        k.both(k.any(k.greater(flags, zero)), k.less(k.index(before), i));
+    isOwn = k.fmax(isOwn, arith::SelectOp::create(k, isSplit, one, zero));
   }
   k.store(isOwn, factorAt(kSplit, first));
   for (int64_t j = 0; j < blocks; ++j) {

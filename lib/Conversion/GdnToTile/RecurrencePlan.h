@@ -86,11 +86,12 @@ struct RecurrencePlan {
   ///   beta_j))^-1 - I
   ///
   /// for M the products of the keys. D enters the sum as it is, in f32, so one
-  /// 16-bit part of N is as exact as two of T, except in rows with large
-  /// entries, where sums over tokens cancel: there D is rounded as in the
-  /// product, and the second part of N counts. Which rows are split so depends
-  /// on the tokens up to theirs. The scan finds beta in P's columns and in a
-  /// row of `gates`.
+  /// 16-bit part of N is as exact as two of T, except where entries are large
+  /// and sums over tokens cancel: from the first row with a large entry on rows
+  /// are split, and the second parts of N, of D and of U count. In front of it
+  /// they are zero, so that no later token changes a bit; the second part of U
+  /// for the state is that of the whole chunk. The scan finds beta in P's
+  /// columns and in a row of `gates`.
   bool isUnit;
   /// The state is written back.
   bool updatesState;

@@ -214,33 +214,39 @@ Value StateScan::newValues(ValueRange stateParts, Value grown) {
   return k.product(split(error), inverseTiles, Value(), /*transposeB=*/true);
 }
 
-// D + N D without the second part of N, and without beta.
+// D + N D without second parts, and without beta.
 Value StateScan::unitProduct(Value error) {
   roundedError = k.convert(error, plan.type);
-  Value start = k.ifElse(
-      isSplit,
-      [&] {
-        Value row = k.load(
-            {gateTile, {k.index(plan.getGateRow(kSplit))}, {0}, {}}, {1, c});
-        Value isOwn = k.broadcast(k.greater(row, k.constant(0.0)), {vb, c});
-        return k.select(isOwn, k.convert(roundedError, k.getF32Type()), error);
-      },
-      error);
-  return k.mma(roundedError, inverseTiles.front(), start, /*transposeB=*/true);
+  return k.mma(roundedError, inverseTiles.front(), error, /*transposeB=*/true);
 }
 
-// The second part of N. Its zeros change no bit of a row that is not split.
-Value StateScan::addLowPart(Value updates) {
+// In chunks with split rows the second parts of N, of D and of U.
+void StateScan::refine(Value &updates, Value &stateValue, Value &output) {
   Value zero = k.index(0), one = k.index(1);
-  return k.ifElse(
-      isSplit,
-      [&] {
-        if (inverse)
-          k.copyIn({inverse, {slot, head, one, zero, zero}, {3, 4}, {}},
-                   lowTile, plan.isPackedInverse);
-        return k.mma(roundedError, lowTile, updates, /*transposeB=*/true);
-      },
-      updates);
+  SmallVector<Value> accumulators{updates, stateValue};
+  if (output)
+    accumulators.push_back(output);
+  SmallVector<Type> types(ValueRange(accumulators).getTypes());
+  auto branch = scf::IfOp::create(k, types, isSplit, /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(k);
+    k.setInsertionPointToStart(branch.thenBlock());
+    if (inverse)
+      k.copyIn({inverse, {slot, head, one, zero, zero}, {3, 4}, {}}, lowTile,
+               plan.isPackedInverse);
+    auto refined = gdn_tile::RefineOp::create(
+        k, types[0], types[1], output ? types[2] : Type(), Value(),
+        roundedError, inverseTiles.front(), lowTile, updates, stateValue,
+        restTiles.front(), output, output ? scoreTiles.front() : Value(),
+        gateTile, plan.getGateRow(kSplit), plan.getGateRow(kRest));
+    scf::YieldOp::create(k, refined.getResults());
+    k.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(k, accumulators);
+  }
+  updates = branch.getResult(0);
+  stateValue = branch.getResult(1);
+  if (output)
+    output = branch.getResult(2);
 }
 
 // S Q^T, scaled.
@@ -304,7 +310,7 @@ Value StateScan::buildChunk(Value stateValue) {
                       {1, kp}));
   // Nothing that need not wait for the branch stands behind it.
   if (plan.isUnit)
-    updates = addLowPart(updates);
+    refine(updates, stateValue, o);
   // The state first: the next chunk waits for it.
   SmallVector<Value> local, kept;
   if (isScarce && rest)

@@ -60,7 +60,7 @@ private:
   Value buildChunk(Value state);
   Value newValues(ValueRange stateParts, Value grown);
   Value unitProduct(Value error);
-  Value addLowPart(Value updates);
+  void refine(Value &updates, Value &stateValue, Value &output);
   Value readState(ValueRange stateParts, Value scaled);
   void writeOutput(Value output, ValueRange updates);
   SmallVector<Value> split(Value fragment) {

@@ -19,6 +19,12 @@ Value mlir::gdn::isEarlier(KernelBuilder &k, bool orSame) {
                    k.iota({block, 1}), k.iota({1, block}));
 }
 
+Value mlir::gdn::upToFirst(KernelBuilder &k, Value flags) {
+  Value isFound =
+      k.both(isEarlier(k, /*orSame=*/true), k.greater(flags, k.constant(0.0)));
+  return k.select(k.anyOfColumns(isFound), k.constant(1.0), k.constant(0.0));
+}
+
 WarpInverse::WarpInverse(KernelBuilder &k, int64_t chunk, Value products,
                          Value beta)
     : k(k), blocks(chunk / kBlock), products(products), beta(beta) {
@@ -106,7 +112,23 @@ void InverseWriter::begin(int64_t i) {
   for (int64_t j = 0; j < i; ++j)
     largest = k.fmax(largest, k.abs(inverse.at(j, i)));
   isLarge = k.greater(largest, k.constant(kLargeEntry));
-  isSplit.push_back(k.any(isLarge));
+  Value isAny = k.any(isLarge);
+  if (i > 0)
+    isAny = arith::OrIOp::create(k, isSplit.back(), isAny);
+  isSplit.push_back(isAny);
+  k.onlyIn(isAny, [&] { markRows(i); });
+}
+
+// The split rows of a block, from the first with a large entry on: through
+// memory, which makes a column of a row.
+void InverseWriter::markRows(int64_t i) {
+  Value one = k.constant(1.0), zero = k.constant(0.0);
+  Access access{factors, {at(kSplit, i * WarpInverse::kBlock)}, {0}, {}};
+  k.store(k.select(k.anyOfColumns(isLarge), one, zero), access);
+  Value rows = upToFirst(k, k.load(access, {WarpInverse::kBlock, 1}));
+  if (i > 0)
+    rows = k.fmax(rows, arith::SelectOp::create(k, isSplit[i - 1], one, zero));
+  k.store(rows, access);
 }
 
 void InverseWriter::store(int64_t j, Value decay) {
@@ -130,30 +152,19 @@ void InverseWriter::store(int64_t j, Value decay) {
 
 // What the rounding has left of split rows; zeros of others.
 void InverseWriter::storeLow(Value block, int64_t j) {
+  constexpr int64_t size = WarpInverse::kBlock;
   Value error = k.roundingError(block, k.convert(block, plan.type));
-  Value isOwn = k.broadcast(k.anyOfColumns(isLarge),
-                            {WarpInverse::kBlock, WarpInverse::kBlock});
+  Value areSplit =
+      k.load({factors, {at(kSplit, row * size)}, {0}, {}}, {1, size});
+  Value isOwn = k.broadcast(k.greater(areSplit, k.constant(0.0)), {size, size});
   Value low = k.select(isOwn, error, k.constant(0.0));
   rows.storePart(k, k.convert(low, plan.type), row, j, /*part=*/1);
-}
-
-void InverseWriter::end() {
-  if (!plan.isUnit)
-    return;
-  auto branch = scf::IfOp::create(k, isSplit[row]);
-  OpBuilder::InsertionGuard guard(k);
-  k.setInsertionPointToStart(branch.thenBlock());
-  Value ones =
-      k.select(k.anyOfColumns(isLarge), k.constant(1.0), k.constant(0.0));
-  k.store(ones, {factors, {at(kSplit, row * WarpInverse::kBlock)}, {0}, {}});
 }
 
 void InverseWriter::finish() {
   if (!plan.isUnit)
     return;
-  Value any = isSplit.front();
-  for (Value split : ArrayRef(isSplit).drop_front())
-    any = arith::OrIOp::create(k, any, split);
+  Value any = isSplit.back();
   auto branch = scf::IfOp::create(k, any);
   {
     OpBuilder::InsertionGuard guard(k);

@@ -12,9 +12,13 @@
 
 namespace mlir::gdn {
 
-/// Entries from which on a row of N is split. Emulated: below it the sums over
-/// tokens cancel little enough for one part.
-constexpr double kLargeEntry = 0.5;
+/// The first row of N with an entry above this is split, and all behind it.
+/// Emulated: below it the sums over tokens cancel little enough for one part.
+constexpr double kLargeEntry = 0.4;
+
+/// Of the tokens of a block, [1, 16], as 1 or 0: whether `flags` of one of them
+/// up to theirs, a column, is above 0.
+Value upToFirst(KernelBuilder &k, Value flags);
 
 /// In a transposed block on the diagonal: whether the row's token is earlier
 /// than the column's, or the same.
@@ -80,15 +84,15 @@ public:
                 const WarpInverse &inverse, Value beta, Value workspace,
                 Value gates, Value slot, Value head);
 
-  /// Row i of blocks: the beginning, the block of each column j <= i times its
-  /// decay, if any, and the end.
+  /// Row i of blocks: the beginning, and the block of each column j <= i times
+  /// its decay, if any.
   void begin(int64_t i);
   void store(int64_t j, Value decay);
-  void end();
   /// Behind the last row: what the scan has to know of all rows.
   void finish();
 
 private:
+  void markRows(int64_t i);
   void storeLow(Value block, int64_t j);
   Value at(GateRow row, int64_t token = 0) {
     return k.index(plan.getGateRow(row) - firstFactor + token);
@@ -104,7 +108,8 @@ private:
   /// on.
   Value factors;
   int64_t firstFactor = 0;
-  /// The row of blocks: where entries are large, and whether anywhere.
+  /// The row of blocks: where entries are large, and whether anywhere in it or
+  /// in front of it.
   int64_t row = 0;
   Value isLarge;
   SmallVector<Value> isSplit;

@@ -268,8 +268,6 @@ void WarpPrepareKernel::writeRow(int64_t i) {
     if (inverseRows)
       inverseRows->store(j, decay);
   }
-  if (inverseRows)
-    inverseRows->end();
 }
 
 void WarpPrepareKernel::buildHead(Value item, bool makesInverse,

@@ -76,3 +76,34 @@ func.func @one_pass(%o: memref<?x8xf32>) attributes {gdn_tile.kernel = #gdn_tile
   gdn_tile.store %r, %o[%c0, %c0] dims [0, 1] : vector<16x8xf32>, memref<?x8xf32>
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// A refinement without a condition is five products of two mma each, and what rounding leaves of d and twice of u. Barriers
+// part it, so that less is live; behind the second the mask is loaded again.
+// CHECK-LABEL: llvm.func @refine
+// CHECK-COUNT-2: nvvm.mma.sync
+// d = acc - a n^T, and what a lacks of it.
+// CHECK: llvm.fsub
+// CHECK: llvm.fsub
+// CHECK: nvvm.barrier
+// CHECK-COUNT-6: nvvm.mma.sync
+// CHECK: nvvm.barrier
+// CHECK-COUNT-2: nvvm.mma.sync
+// CHECK-NOT: nvvm.mma.sync
+func.func @refine(%x: memref<16x16xbf16>, %y: memref<16x16xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %n = memref.alloc() : memref<16x16xbf16, #shared>
+  %f = memref.alloc() : memref<32xf32, #shared>
+  %a = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<16x16xbf16>, vector<16x16xbf16>
+  %u = gdn_tile.load %y[%c0, %c0] dims [0, 1] : memref<16x16xf32>, vector<16x16xf32>
+  %r:3 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%u, %n) output(%u, %n) factors(%f) mask 16 scale 0
+      : (vector<16x16xbf16>, memref<16x16xbf16, #shared>, memref<16x16xbf16, #shared>, vector<16x16xf32>, vector<16x16xf32>, memref<16x16xbf16, #shared>, vector<16x16xf32>, memref<16x16xbf16, #shared>, memref<32xf32, #shared>)
+      -> (vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>)
+  gdn_tile.store %r#0, %y[%c0, %c0] dims [0, 1] : vector<16x16xf32>, memref<16x16xf32>
+  gdn_tile.store %r#1, %y[%c0, %c0] dims [0, 1] : vector<16x16xf32>, memref<16x16xf32>
+  gdn_tile.store %r#2, %y[%c0, %c0] dims [0, 1] : vector<16x16xf32>, memref<16x16xf32>
+  return
+}

@@ -158,32 +158,61 @@ func.func @products(%x: memref<64x64xbf16>, %o: memref<64x64xf32>)
 
 #shared = #gpu.address_space<workgroup>
 
-// One piece of assembly that does nothing where the condition does not hold; else the warp's own parity, behind the
-// two barriers of the ring, says which phase of the stage it waits for. The products are complete when it is released.
+// One piece of assembly that does nothing where the condition does not hold. d is made again, 16 of its columns at a
+// time, and what a lacks of it is rounded, in columns of the mask; the warp's own parity, behind the two barriers of the
+// ring, says which phase of the stage it waits for, and the products are complete when it is released. Then what is left
+// of the result, scaled, times k, and of the result itself, in columns of the mask, times p.
 
-// CHECK-LABEL: llvm.func @rare_product
+// CHECK-LABEL: llvm.func @refine
 // The barriers, and the parities of four warps.
 // CHECK-COUNT-2: nvvm.mbarrier.init
 // CHECK-COUNT-4: llvm.store {{.*}} : i32, !llvm.ptr<3>
-// CHECK: llvm.inline_asm has_side_effects {{.*}}@!$49 bra.uni SKIP; ld.shared.b32 parity, [$51]; AGAIN: mbarrier.try_wait
-// CHECK-SAME: xor.b32 parity, parity, 1; st.shared.b32 [$51], parity;
-// CHECK-SAME: wgmma.fence.sync.aligned;
-// CHECK-SAME: wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; bar.warp.sync -1;
-// CHECK-SAME: @done mbarrier.arrive.shared::cta.b64 _, [$50+8]; SKIP: }
-func.func @rare_product(%x: memref<64x64xbf16>, %y: memref<64x32xf32>, %f: memref<1xf32>)
+// 96 results, as many accumulators, 16 registers of a, four tiles; 212 is the condition, 213 the factors.
+// CHECK: llvm.inline_asm has_side_effects {{.*}}@!$212 bra.uni SKIP; setp.eq.b32 all, 0, 0; setp.ne.b32 none, 0, 0; mov.u32 lane, %laneid; and.b32 place, lane, 3; shl.b32 place, place, 3; add.u32 place, place, $213;
+// CHECK-SAME: bfe.u32 h, $208, 4, 14;
+// CHECK-SAME: wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16 {t0, t1, t2, t3, t4, t5, t6, t7}, {$192, $193, $194, $195}, d, none, 1, 1, 0;
+// CHECK-SAME: wgmma.wait_group.sync.aligned 0; ld.shared.v2.f32 {f0, f1}, [place+0]; shl.b32 h, $192, 16;
+// CHECK-SAME: sub.rn.f32 t0, $0, t0; sub.rn.f32 t0, t0, e0; mul.rn.f32 t0, t0, f0;
+// CHECK-SAME: cvt.rn.bf16x2.f32 y0, t1, t0;
+// Rows 16 and later of n.
+// CHECK-SAME: add.s64 d, right, 128;
+// CHECK-SAME: cvt.rn.bf16x2.f32 y15, t7, t6; ld.shared.b32 parity, [$215]; AGAIN: mbarrier.try_wait
+// CHECK-SAME: xor.b32 parity, parity, 1; st.shared.b32 [$215], parity;
+// CHECK-SAME: bfe.u32 h, $209, 4, 14;
+// CHECK-SAME: {$192, $193, $194, $195}, d, all,
+// CHECK-SAME: bfe.u32 h, $208, 4, 14;
+// CHECK-SAME: {y12, y13, y14, y15}, d, all, 1, 1, 0; wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; bar.warp.sync -1;
+// CHECK-SAME: @done mbarrier.arrive.shared::cta.b64 _, [$214+8];
+// CHECK-SAME: [place+256]; mul.rn.f32 t0, $0, f0; mul.rn.f32 t1, $1, f1; cvt.rn.bf16x2.f32 y0, t1, t0; shl.b32 h, y0, 16; mov.b32 e0, h; and.b32 h, y0, 0xffff0000; mov.b32 e1, h; sub.rn.f32 t0, t0, e0; sub.rn.f32 t1, t1, e1; cvt.rn.bf16x2.f32 y0, t1, t0;
+// CHECK-SAME: bfe.u32 h, $210, 4, 14;
+// CHECK-SAME: $63}, {y0, y1, y2, y3}, d, all, 1, 1, 1;
+// CHECK-SAME: [place+0]; mov.f32 t0, $0; mov.f32 t1, $1; cvt.rn.bf16x2.f32 y16, t1, t0;
+// CHECK-SAME: sub.rn.f32 t0, t0, e0; mul.rn.f32 t0, t0, f0;
+// CHECK-SAME: bfe.u32 h, $211, 4, 14;
+// CHECK-SAME: $95}, {y16, y17, y18, y19}, d, all, 1, 1, 0;
+// CHECK-SAME: wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; SKIP: }
+func.func @refine(%x: memref<64x64xbf16>, %y: memref<64x64xf32>, %z: memref<64x64xf32>, %f: memref<1xf32>)
     attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
   %c0 = arith.constant 0 : index
-  %b = memref.alloc() : memref<1x32x64xbf16, #shared>
-  %ring = gdn_tile.ring(%b : memref<1x32x64xbf16, #shared>) producers(1) consumers(4) : !gdn_tile.ring<1>
+  %n = memref.alloc() : memref<64x64xbf16, #shared>
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %p = memref.alloc() : memref<64x64xbf16, #shared>
+  %g = memref.alloc() : memref<136xf32, #shared>
+  %b = memref.alloc() : memref<1x64x64xbf16, #shared>
+  %ring = gdn_tile.ring(%b : memref<1x64x64xbf16, #shared>) producers(1) consumers(4) : !gdn_tile.ring<1>
   gdn_tile.roles {
     gdn_tile.role "math" warps(4) {
       %zero = arith.constant 0.0 : f32
       %v = memref.load %f[%c0] : memref<1xf32>
       %c = arith.cmpf ogt, %v, %zero : f32
       %a = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<64x64xbf16>, vector<64x64xbf16>
-      %u = gdn_tile.load %y[%c0, %c0] dims [0, 1] : memref<64x32xf32>, vector<64x32xf32>
-      %r = gdn_tile.rare_mma %c, %a, %ring acc(%u) : vector<64x64xbf16>, !gdn_tile.ring<1> -> vector<64x32xf32>
-      gdn_tile.store %r, %y[%c0, %c0] dims [0, 1] : vector<64x32xf32>, memref<64x32xf32>
+      %u = gdn_tile.load %y[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+      %s = gdn_tile.load %z[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+      %r:3 = gdn_tile.refine if %c a(%a, %n, %ring) acc(%u) state(%s, %k) output(%s, %p) factors(%g) mask 0 scale 64
+          : (i1, vector<64x64xbf16>, memref<64x64xbf16, #shared>, !gdn_tile.ring<1>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>, vector<64x64xf32>)
+      gdn_tile.store %r#0, %y[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+      gdn_tile.store %r#1, %z[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+      gdn_tile.store %r#2, %z[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
     }
     gdn_tile.role "load" warps(1) {
     }
@@ -195,12 +224,16 @@ func.func @rare_product(%x: memref<64x64xbf16>, %y: memref<64x32xf32>, %f: memre
 
 #shared = #gpu.address_space<workgroup>
 
-// With a tile there is nothing to wait for. A second role of as many warps holds fragments, too: its threads find
+// With a tile there is nothing to wait for, and without an output nothing to round for it. A second role of as many warps
+// holds fragments, too: its threads find
 // their place in the fragment by the number in their warpgroup, meet at a barrier of their own, and what they have
 // stored is visible to products behind a fence of the threads that stored it.
 
-// CHECK-LABEL: llvm.func @rare_tile
-// CHECK: llvm.inline_asm has_side_effects {{.*}}@!$49 bra.uni SKIP; setp.eq.b32 all, 0, 0; wgmma.fence
+// CHECK-LABEL: llvm.func @refine_tile
+// CHECK: llvm.inline_asm has_side_effects {{.*}}@!$147 bra.uni SKIP;
+// CHECK-NOT: try_wait
+// CHECK-SAME: cvt.rn.f16x2.f32 y0, t1, t0; mov.b32 {low16, high16}, y0; cvt.f32.f16 e0, low16; cvt.f32.f16 e1, high16;
+// CHECK-NOT: y16, y17
 // CHECK-SAME: wgmma.wait_group.sync.aligned 0; SKIP: }
 // CHECK: %[[GROUP:.*]] = llvm.lshr %{{.*}}, %{{.*}} : i32
 // CHECK: llvm.and %[[GROUP]], %{{.*}} : i32
@@ -208,29 +241,34 @@ func.func @rare_product(%x: memref<64x64xbf16>, %y: memref<64x32xf32>, %f: memre
 // CHECK: nvvm.fence.proxy
 // CHECK: nvvm.bar.warp.sync
 // CHECK: mbarrier.arrive
-func.func @rare_tile(%x: memref<64x64xbf16>, %y: memref<64x32xf32>, %f: memref<1xf32>)
+func.func @refine_tile(%x: memref<64x64xf16>, %y: memref<64x64xf32>, %z: memref<64x64xf32>, %f: memref<1xf32>)
     attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
   %c0 = arith.constant 0 : index
-  %b = memref.alloc() : memref<1x32x64xbf16, #shared>
-  %ring = gdn_tile.ring(%b : memref<1x32x64xbf16, #shared>) producers(4) consumers(4) : !gdn_tile.ring<1>
+  %n = memref.alloc() : memref<64x64xf16, #shared>
+  %g = memref.alloc() : memref<136xf32, #shared>
+  %b = memref.alloc() : memref<1x64x64xf16, #shared>
+  %ring = gdn_tile.ring(%b : memref<1x64x64xf16, #shared>) producers(4) consumers(4) : !gdn_tile.ring<1>
   gdn_tile.roles {
     gdn_tile.role "math" warps(4) {
       %zero = arith.constant 0.0 : f32
       %v = memref.load %f[%c0] : memref<1xf32>
       %c = arith.cmpf ogt, %v, %zero : f32
-      %a = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<64x64xbf16>, vector<64x64xbf16>
-      %u = gdn_tile.load %y[%c0, %c0] dims [0, 1] : memref<64x32xf32>, vector<64x32xf32>
+      %a = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<64x64xf16>, vector<64x64xf16>
+      %u = gdn_tile.load %y[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+      %s = gdn_tile.load %z[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
       gdn_tile.ring_wait %ring[%c0] : !gdn_tile.ring<1>
-      %t = gdn_tile.stage %b[%c0] : memref<1x32x64xbf16, #shared> to memref<32x64xbf16, #shared>
-      %r = gdn_tile.rare_mma %c, %a, %t acc(%u) : vector<64x64xbf16>, memref<32x64xbf16, #shared> -> vector<64x32xf32>
-      gdn_tile.store %r, %y[%c0, %c0] dims [0, 1] : vector<64x32xf32>, memref<64x32xf32>
+      %t = gdn_tile.stage %b[%c0] : memref<1x64x64xf16, #shared> to memref<64x64xf16, #shared>
+      %r:2 = gdn_tile.refine if %c a(%a, %n, %t) acc(%u) state(%s, %n) factors(%g) mask 0 scale 64
+          : (i1, vector<64x64xf16>, memref<64x64xf16, #shared>, memref<64x64xf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+      gdn_tile.store %r#0, %y[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+      gdn_tile.store %r#1, %z[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
     }
     gdn_tile.role "ahead" warps(4) {
       %slot = gdn_tile.ring_acquire %ring[%c0] : !gdn_tile.ring<1> -> !gdn_tile.slot
-      %t = gdn_tile.stage %b[%c0] : memref<1x32x64xbf16, #shared> to memref<32x64xbf16, #shared>
-      %a = gdn_tile.load %y[%c0, %c0] dims [0, 1] : memref<64x32xf32>, vector<64x32xf32>
-      %a16 = arith.truncf %a : vector<64x32xf32> to vector<64x32xbf16>
-      gdn_tile.store %a16, %t[%c0, %c0] dims [1, 0] : vector<64x32xbf16>, memref<32x64xbf16, #shared>
+      %t = gdn_tile.stage %b[%c0] : memref<1x64x64xf16, #shared> to memref<64x64xf16, #shared>
+      %a = gdn_tile.load %y[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+      %a16 = arith.truncf %a : vector<64x64xf32> to vector<64x64xf16>
+      gdn_tile.store %a16, %t[%c0, %c0] dims [1, 0] : vector<64x64xf16>, memref<64x64xf16, #shared>
       gdn_tile.barrier
       gdn_tile.ring_commit %slot
     }

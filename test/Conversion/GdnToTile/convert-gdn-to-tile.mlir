@@ -24,23 +24,20 @@
 // CHECK:   %[[SPLIT:.*]] = gdn_tile.any
 // CHECK:   %[[A:.*]] = arith.truncf %[[S]]
 // CHECK:   gdn_tile.mma %[[A]], %{{.*}} {transpose_b}
-// The sum starts from D in f32, but in split rows from what the product sees.
+// The sum starts from D in f32.
 // CHECK:   %[[D:.*]] = arith.subf
 // CHECK:   %[[W:.*]] = arith.truncf %[[D]]
-// CHECK:   %[[START:.*]] = scf.if %[[SPLIT]]
-// CHECK:     gdn_tile.load %[[GATES]][%c48]
-// CHECK:     %[[BACK:.*]] = arith.extf %[[W]]
-// CHECK:     arith.select %{{.*}}, %[[BACK]], %[[D]]
-// CHECK:   } else {
-// CHECK-NEXT: scf.yield %[[D]]
-// CHECK:   %[[U:.*]] = gdn_tile.mma %[[W]], %{{.*}} acc(%[[START]]
+// CHECK:   %[[U:.*]] = gdn_tile.mma %[[W]], %[[N:.*]] acc(%[[D]]
+// CHECK:   %[[O:.*]] = arith.mulf
 // CHECK:   %[[DECAYED:.*]] = arith.mulf %[[S]]
-// CHECK:   scf.if %[[SPLIT]]
+// Second parts in such chunks, with the row that says which rows are split, and with that of exp(G_C - G) beta.
+// CHECK:   %[[BETTER:.*]]:3 = scf.if %[[SPLIT]]
 // CHECK:     gdn_tile.copy_in %{{.*}}[%{{.*}}, %{{.*}}, %c1, %c0, %c0] {{.*}} to %[[LOW:[^ ]*]]
-// CHECK:     gdn_tile.mma %[[W]], %[[LOW]] acc(%[[U]]
+// CHECK:     gdn_tile.refine a(%[[W]], %[[N]], %[[LOW]]) acc(%[[U]]) state(%[[DECAYED]], %{{.*}}) output(%[[O]], %{{.*}}) factors(%[[GATES]]) mask 48 scale 16
 // CHECK:   } else {
-// CHECK-NEXT: scf.yield %[[U]]
-// CHECK:   gdn_tile.mma %{{.*}} acc(%[[DECAYED]] : vector<32x32xf32>) :
+// CHECK-NEXT: scf.yield %[[U]], %[[DECAYED]], %[[O]]
+// CHECK:   gdn_tile.mma %{{.*}} acc(%[[BETTER]]#1 : vector<32x32xf32>) :
+// CHECK:   gdn_tile.mma %{{.*}} acc(%[[BETTER]]#2 : vector<32x16xf32>) {transpose_b} :
 // CHECK:   gdn_tile.copy_out
 // CHECK: } {gdn_tile.stages = 2 : i64}
 // CHECK: gdn_tile.store %[[END]]

@@ -31,9 +31,8 @@
 // CHECK-COUNT-27: gdn_tile.warp_mma {{.*}} exact
 // CHECK: gdn_tile.each_warp (%{{.*}}) in (%c4)
 // CHECK: gdn_tile.any %{{.*}} : vector<1x1xi1> to i1
-// CHECK: scf.if %{{.*}} -> (vector<64x64xf32>)
-// CHECK: scf.if %{{.*}} -> (vector<64x64xf32>)
-// CHECK-NEXT: gdn_tile.mma
+// CHECK: scf.if %{{.*}} -> (vector<64x64xf32>, vector<64x64xf32>, vector<64x64xf32>)
+// CHECK-NEXT: gdn_tile.refine
 // CHECK: gdn_tile.copy_out
 // CHECK: gdn_tile.stages = 3
 // CHECK-LABEL: func @forward(

@@ -63,10 +63,11 @@
 // CHECK-COUNT-2: gdn_tile.copy_in
 // CHECK: gdn_tile.mma
 // CHECK: gdn_tile.mma
-// The second part of the inverse, in chunks that need it.
+// Second parts, in chunks that need them.
 // CHECK: scf.if
 // CHECK-NEXT: gdn_tile.copy_in
-// CHECK-NEXT: gdn_tile.mma
+// CHECK-NEXT: gdn_tile.refine
+// CHECK-NOT: output(
 // CHECK-NOT: gdn_tile.copy_in
 // CHECK: gdn_tile.mma
 // CHECK-NOT: gdn_tile.mma

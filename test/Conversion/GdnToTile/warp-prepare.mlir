@@ -54,6 +54,17 @@
 // CHECK: %[[BELOW:.*]] = arith.select %[[STRICT]], %[[SIZE]]
 // CHECK: %[[LARGE:.*]] = arith.cmpf ogt, %[[BELOW]]
 // CHECK: %[[SPLIT0:.*]] = gdn_tile.any %[[LARGE]] : vector<16x16xi1> to i1
+// Split are the rows from the first such one on: what a row's tokens say is read back as a column.
+// CHECK: scf.if %[[SPLIT0]] {
+// CHECK-NEXT: %[[ANY:.*]] = gdn_tile.any %[[LARGE]] : vector<16x16xi1> to vector<1x16xi1>
+// CHECK-NEXT: %[[ONES:.*]] = arith.select %[[ANY]]
+// CHECK-NEXT: gdn_tile.store %[[ONES]], %[[FACTORS]][%c0]
+// CHECK-NEXT: %[[AGAIN:.*]] = gdn_tile.load %[[FACTORS]][%c0] dims [0] : {{.*}}, vector<16x1xf32>
+// CHECK-NEXT: %[[UPTO:.*]] = arith.cmpi sle
+// CHECK: %[[FOUND:.*]] = arith.andi %[[UPTO]]
+// CHECK: gdn_tile.any %[[FOUND]] : vector<16x16xi1> to vector<1x16xi1>
+// CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c0]
+// CHECK-NEXT: }
 // The exponent is masked before exp2, and so is the score, which beta is a factor of.
 // CHECK: %[[MASK:.*]] = arith.cmpi sle
 // CHECK: %[[E:.*]] = arith.select %[[MASK]]
@@ -69,19 +80,25 @@
 // CHECK: gdn_tile.store_block %[[ROUNDED]], %[[INVERSE:.*]][%{{.*}}, %{{.*}}, %c0, %c0, %c0] : vector<16x16xbf16>, memref<?x4x2x96x8xbf16>
 // CHECK: scf.if %[[SPLIT0]] {
 // CHECK-DAG: %[[BACK:.*]] = arith.extf %[[ROUNDED]]
-// CHECK-DAG: %[[ROWS:.*]] = gdn_tile.any %[[LARGE]] : vector<16x16xi1> to vector<1x16xi1>
-// CHECK-DAG: %[[OWN:.*]] = vector.broadcast %[[ROWS]]
+// CHECK-DAG: %[[ROWS:.*]] = gdn_tile.load %[[FACTORS]][%c0] dims [0] : {{.*}}, vector<1x16xf32>
+// CHECK-DAG: %[[ARE:.*]] = arith.cmpf ogt, %[[ROWS]]
+// CHECK-DAG: %[[OWN:.*]] = vector.broadcast %[[ARE]]
 // CHECK-DAG: %[[ERROR:.*]] = {{.*}} %[[N]], %[[BACK]]
 // CHECK: %[[LOW:.*]] = arith.select %[[OWN]], %[[ERROR]]
 // CHECK: %[[LOW16:.*]] = arith.truncf %[[LOW]]
 // CHECK: gdn_tile.store_block %[[LOW16]], %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c0, %c0]
-// CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c0] dims [0] : vector<1x16xf32>
 // CHECK-NEXT: }
 // Row 1: Z01 = (Z00 -beta) M10^T D1^T.
 // CHECK: %[[M10:.*]] = gdn_tile.load %[[M]][%c16, %c0]
 // CHECK: %[[Y:.*]] = gdn_tile.warp_mma %[[LEFT0]], %[[M10]] bf16x3
 // CHECK: %[[Z01:.*]] = gdn_tile.warp_mma %[[Y]], %[[X]]#3 bf16x3
-// CHECK: %[[SPLIT1:.*]] = gdn_tile.any
+// All its rows are split behind one of row 0.
+// CHECK: %[[ANY1:.*]] = gdn_tile.any
+// CHECK-NEXT: %[[SPLIT1:.*]] = arith.ori %[[SPLIT0]], %[[ANY1]]
+// CHECK-NEXT: scf.if %[[SPLIT1]] {
+// CHECK: %[[BEFORE:.*]] = arith.select %[[SPLIT0]]
+// CHECK: vector.broadcast %[[BEFORE]]
+// CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c16]
 // Block (1, 0) behind (0, 0), (1, 1) behind that.
 // CHECK: gdn_tile.store_block %{{.*}}, %[[SCORES]][%{{.*}}, %{{.*}}, %c32, %c0]
 // CHECK: arith.mulf %[[Z01]]
@@ -93,16 +110,11 @@
 // CHECK: scf.if %[[SPLIT1]] {
 // CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c64, %c0]
 // Zeros for the rows of blocks without a split row, if there is another with one; and the flag.
-// CHECK: %[[ANY:.*]] = arith.ori %[[SPLIT0]], %[[SPLIT1]]
-// CHECK: scf.if %[[ANY]] {
 // CHECK: scf.if %[[SPLIT0]] {
 // CHECK-NEXT: } else {
 // CHECK-NEXT: gdn_tile.store_block %[[ZERO:.*]], %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c0, %c0]
-// CHECK: scf.if %[[SPLIT1]] {
-// CHECK-NEXT: } else {
-// CHECK-NEXT: gdn_tile.store_block %[[ZERO]], %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c32, %c0]
-// CHECK-NEXT: gdn_tile.store_block %[[ZERO]], %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c64, %c0]
-// CHECK: arith.select %[[ANY]]
+// CHECK-NOT: gdn_tile.store_block {{.*}}, %c1, %c32
+// CHECK: arith.select %[[SPLIT1]]
 // CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c32] dims [0] : vector<1x8xf32>
 // CHECK: gdn_tile.copy_out %[[FACTORS]] to %{{.*}}[%{{.*}}, %{{.*}}, %c96]
 // CHECK-NOT: gdn_tile.copy_out

@@ -334,11 +334,14 @@ func.func @f(%x: memref<?x64xf32>, %i: index) attributes {gdn_tile.kernel = #gdn
 
 #shared = #gpu.address_space<workgroup>
 
-func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %n = memref.alloc() : memref<64x64xbf16, #shared>
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %f = memref.alloc() : memref<136xf32, #shared>
   %b = memref.alloc() : memref<2x64x64xbf16, #shared>
   %ring = gdn_tile.ring(%b : memref<2x64x64xbf16, #shared>) producers(1) consumers(4) : !gdn_tile.ring<2>
   // expected-error @+1 {{expects a ring of one stage with one tile}}
-  %0 = gdn_tile.rare_mma %c, %a, %ring acc(%u) : vector<64x64xbf16>, !gdn_tile.ring<2> -> vector<64x64xf32>
+  %0:2 = gdn_tile.refine if %c a(%a, %n, %ring) acc(%u) state(%s, %k) factors(%f) mask 0 scale 64 : (i1, vector<64x64xbf16>, memref<64x64xbf16, #shared>, !gdn_tile.ring<2>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
   return
 }
 
@@ -346,11 +349,14 @@ func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>) attributes {
 
 #shared = #gpu.address_space<workgroup>
 
-func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x32xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %n = memref.alloc() : memref<64x64xbf16, #shared>
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %f = memref.alloc() : memref<136xf32, #shared>
   %b = memref.alloc() : memref<1x64x64xbf16, #shared>
   %ring = gdn_tile.ring(%b : memref<1x64x64xbf16, #shared>) producers(1) consumers(4) : !gdn_tile.ring<1>
-  // expected-error @+1 {{expects fragments MxK of 16 bits and MxN of f32, M and K multiples of 64, and a tile NxK, or its panels, but has 'vector<64x64xbf16>', 'vector<64x32xf32>' and 'memref<1x64x64xbf16, #gpu.address_space<workgroup>>'}}
-  %0 = gdn_tile.rare_mma %c, %a, %ring acc(%u) : vector<64x64xbf16>, !gdn_tile.ring<1> -> vector<64x32xf32>
+  // expected-error @+1 {{has a condition outside of a role}}
+  %0:2 = gdn_tile.refine if %c a(%a, %n, %ring) acc(%u) state(%s, %k) factors(%f) mask 0 scale 64 : (i1, vector<64x64xbf16>, memref<64x64xbf16, #shared>, !gdn_tile.ring<1>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
   return
 }
 
@@ -358,11 +364,107 @@ func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x32xf32>) attributes {
 
 #shared = #gpu.address_space<workgroup>
 
-func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %n = memref.alloc() : memref<64x64xbf16, #shared>
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %f = memref.alloc() : memref<136xf32, #shared>
   %b = memref.alloc() : memref<1x64x64xbf16, #shared>
   %ring = gdn_tile.ring(%b : memref<1x64x64xbf16, #shared>) producers(1) consumers(4) : !gdn_tile.ring<1>
-  // expected-error @+1 {{stands outside of a role}}
-  %0 = gdn_tile.rare_mma %c, %a, %ring acc(%u) : vector<64x64xbf16>, !gdn_tile.ring<1> -> vector<64x64xf32>
+  // expected-error @+1 {{expects a condition beside a ring}}
+  %0:2 = gdn_tile.refine a(%a, %n, %ring) acc(%u) state(%s, %k) factors(%f) mask 0 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, !gdn_tile.ring<1>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %n = memref.alloc() : memref<64x64xbf16, #shared>
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %f = memref.alloc() : memref<136xf32, #shared>
+  %b = memref.alloc() : memref<1x64x64xbf16, #shared>
+  %ring = gdn_tile.ring(%b : memref<1x64x64xbf16, #shared>) producers(1) consumers(8) : !gdn_tile.ring<1>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+      // expected-error @+1 {{expects to stand in a role whose warps are the 8 consumers of the ring}}
+      %0:2 = gdn_tile.refine if %c a(%a, %n, %ring) acc(%u) state(%s, %k) factors(%f) mask 0 scale 64 : (i1, vector<64x64xbf16>, memref<64x64xbf16, #shared>, !gdn_tile.ring<1>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+    }
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %n = memref.alloc() : memref<64x32xbf16, #shared>
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %f = memref.alloc() : memref<136xf32, #shared>
+  %low = memref.alloc() : memref<64x64xbf16, #shared>
+  // expected-error @+1 {{expects fragments MxC of 16 bits and of f32, and tiles CxC, or their panels, but has 'vector<64x64xbf16>', 'vector<64x64xf32>', 'memref<64x32xbf16, #gpu.address_space<workgroup>>' and 'memref<64x64xbf16, #gpu.address_space<workgroup>>'}}
+  %0:2 = gdn_tile.refine a(%a, %n, %low) acc(%u) state(%s, %k) factors(%f) mask 0 scale 64 : (vector<64x64xbf16>, memref<64x32xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %n = memref.alloc() : memref<64x64xbf16, #shared>
+  %k = memref.alloc() : memref<64x32xbf16, #shared>
+  %f = memref.alloc() : memref<136xf32, #shared>
+  %low = memref.alloc() : memref<64x64xbf16, #shared>
+  // expected-error @+1 {{expects a state MxK of f32 and a tile CxK, but has 'vector<64x64xf32>' and 'memref<64x32xbf16, #gpu.address_space<workgroup>>' beside 'vector<64x64xbf16>'}}
+  %0:2 = gdn_tile.refine a(%a, %n, %low) acc(%u) state(%s, %k) factors(%f) mask 0 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x32xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %n = memref.alloc() : memref<64x64xbf16, #shared>
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %f = memref.alloc() : memref<136xf32, #shared>
+  %low = memref.alloc() : memref<64x64xbf16, #shared>
+  // expected-error @+1 {{expects an output MxC of f32, a result and a tile CxC, or its panels, or none of them}}
+  %0:2 = gdn_tile.refine a(%a, %n, %low) acc(%u) state(%s, %k) output(%u, %k) factors(%f) mask 0 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %n = memref.alloc() : memref<64x64xbf16, #shared>
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %f = memref.alloc() : memref<136xf32, #shared>
+  %low = memref.alloc() : memref<64x64xbf16, #shared>
+  // expected-error @+1 {{expects factors of f32 in shared memory that hold the rows at 0 and 80, but has 'memref<136xf32, #gpu.address_space<workgroup>>'}}
+  %0:2 = gdn_tile.refine a(%a, %n, %low) acc(%u) state(%s, %k) factors(%f) mask 0 scale 80 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<64x32xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %n = memref.alloc() : memref<64x64xbf16, #shared>
+  %k = memref.alloc() : memref<64x32xbf16, #shared>
+  %f = memref.alloc() : memref<136xf32, #shared>
+  %low = memref.alloc() : memref<64x64xbf16, #shared>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+      // expected-error @+1 {{expects multiples of 64 beside a condition, but has 'vector<64x64xbf16>' and 'memref<64x32xbf16, #gpu.address_space<workgroup>>'}}
+      %0:2 = gdn_tile.refine if %c a(%a, %n, %low) acc(%u) state(%s, %k) factors(%f) mask 0 scale 64 : (i1, vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x32xf32>, memref<64x32xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x32xf32>)
+    }
+  }
   return
 }
 

@@ -2,6 +2,21 @@
 
 #shared = #gpu.address_space<workgroup>
 
+// CHECK-LABEL: func @refine
+// CHECK: gdn_tile.refine a(%arg0, %[[N:.*]], %[[N]]) acc(%arg1) state(%arg1, %[[N]]) factors(%{{.*}}) mask 0 scale 16 : (vector<16x16xbf16>,
+// CHECK: gdn_tile.refine a(%arg0, %[[N]], %[[N]]) acc(%arg1) state(%arg1, %[[N]]) output(%arg1, %[[N]]) factors(%{{.*}}) mask 16 scale 0 :
+func.func @refine(%a: vector<16x16xbf16>, %u: vector<16x16xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  %n = memref.alloc() : memref<16x16xbf16, #shared>
+  %f = memref.alloc() : memref<32xf32, #shared>
+  %0:2 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%u, %n) factors(%f) mask 0 scale 16
+      : (vector<16x16xbf16>, memref<16x16xbf16, #shared>, memref<16x16xbf16, #shared>, vector<16x16xf32>, vector<16x16xf32>, memref<16x16xbf16, #shared>, memref<32xf32, #shared>)
+      -> (vector<16x16xf32>, vector<16x16xf32>)
+  %1:3 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%u, %n) output(%u, %n) factors(%f) mask 16 scale 0
+      : (vector<16x16xbf16>, memref<16x16xbf16, #shared>, memref<16x16xbf16, #shared>, vector<16x16xf32>, vector<16x16xf32>, memref<16x16xbf16, #shared>, vector<16x16xf32>, memref<16x16xbf16, #shared>, memref<32xf32, #shared>)
+      -> (vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>)
+  return
+}
+
 // CHECK-LABEL: func @products
 // CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
 func.func @products(%k: memref<?x2x128xbf16>, %s: memref<?x4x64x128xf32>, %o: memref<?x2x64xbf16>, %rows: index)

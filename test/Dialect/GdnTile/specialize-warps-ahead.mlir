@@ -4,7 +4,7 @@
 #kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
 // What runs ahead gets a role of two teams that take turns, each with scratch tiles of its own. Tiles that the same roles read
 // have a ring together: k is read ahead only, v by the math role only, so that has fewer stages. What runs ahead is
-// stored in a stage that is acquired late, and committed at the end; the branch with a product of it becomes one op.
+// stored in a stage that is acquired late, and committed at the end; the refinement with one of them decides by itself.
 
 // CHECK-LABEL: func @ahead
 // CHECK: %[[K:.*]] = memref.alloc() : memref<3x64x64xbf16
@@ -13,7 +13,7 @@
 // CHECK: %[[V:.*]] = memref.alloc() : memref<2x64x64xbf16
 // CHECK: %[[VALUES:.*]] = gdn_tile.ring(%[[V]] : {{.*}}) producers(3) consumers(4) : <2>
 // CHECK: %[[T:.*]] = memref.alloc() : memref<2x64x64xbf16
-// CHECK: %[[F:.*]] = memref.alloc() : memref<2x8xf32
+// CHECK: %[[F:.*]] = memref.alloc() : memref<2x136xf32
 // CHECK: %[[LOW:.*]] = memref.alloc() : memref<2x64x64xbf16
 // CHECK: %[[MADE:.*]] = gdn_tile.ring(%[[T]], %[[F]], %[[LOW]] : {{.*}}) producers(4) consumers(4) : <2>
 // CHECK: %[[OUT:.*]] = gdn_tile.ring(%{{.*}} : memref<1x64x64xbf16, {{.*}}>) producers(4) consumers(1) : <1>
@@ -22,7 +22,7 @@
 // CHECK-NEXT: gdn_tile.ring_wait %[[VALUES]][%[[I]]]
 // CHECK: gdn_tile.ring_wait %[[MADE]][%[[I]]]
 // CHECK-NOT: gdn_tile.ahead
-// CHECK: gdn_tile.rare_mma
+// CHECK: gdn_tile.refine if
 // CHECK: gdn_tile.ring_release %[[VALUES]][%[[I]]]
 // CHECK-NEXT: gdn_tile.ring_release %[[MADE]][%[[I]]]
 // CHECK: gdn_tile.role "ahead" warps(8) teams(2) registers(120) {
@@ -62,7 +62,7 @@ func.func @ahead(%k: memref<?x64xbf16>, %v: memref<?x64xbf16>, %g: memref<?xf32>
   %gt = memref.alloc() : memref<64xf32, #shared>
   %t = memref.alloc() : memref<64x64xbf16, #shared>
   %low = memref.alloc() : memref<64x64xbf16, #shared>
-  %f = memref.alloc() : memref<8xf32, #shared>
+  %f = memref.alloc() : memref<136xf32, #shared>
   %ot = memref.alloc() : memref<64x64xbf16, #shared>
   %init = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
   %final = scf.for %i = %c0 to %chunks step %c1 iter_args(%state = %init) -> vector<64x64xf32> {
@@ -83,22 +83,22 @@ func.func @ahead(%k: memref<?x64xbf16>, %v: memref<?x64xbf16>, %g: memref<?xf32>
       %r = arith.truncf %y : vector<64x64xf32> to vector<64x64xbf16>
       gdn_tile.store %r, %t[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
       %one = gdn_tile.load %gt[%c0] dims [0] : memref<64xf32, #shared>, vector<1x1xf32>
-      gdn_tile.store %one, %f[%c0] dims [0] : vector<1x1xf32>, memref<8xf32, #shared>
+      gdn_tile.store %one, %f[%c0] dims [0] : vector<1x1xf32>, memref<136xf32, #shared>
       gdn_tile.store %r, %low[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
     }
-    %flag = gdn_tile.load %f[%c0] dims [0] : memref<8xf32, #shared>, vector<1x1xf32>
+    %flag = gdn_tile.load %f[%c0] dims [0] : memref<136xf32, #shared>, vector<1x1xf32>
     %is = arith.cmpf ogt, %flag, %zero : vector<1x1xf32>
     %any = gdn_tile.any %is : vector<1x1xi1> to i1
     %s16 = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
     %u = gdn_tile.mma %s16, %t {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
-    %w = scf.if %any -> vector<64x64xf32> {
-      %m = gdn_tile.mma %s16, %low acc(%u : vector<64x64xf32>) {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
-      scf.yield %m : vector<64x64xf32>
+    %w:2 = scf.if %any -> (vector<64x64xf32>, vector<64x64xf32>) {
+      %m:2 = gdn_tile.refine a(%s16, %t, %low) acc(%u) state(%state, %vt) factors(%f) mask 0 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+      scf.yield %m#0, %m#1 : vector<64x64xf32>, vector<64x64xf32>
     } else {
-      scf.yield %u : vector<64x64xf32>
+      scf.yield %u, %state : vector<64x64xf32>, vector<64x64xf32>
     }
-    %w16 = arith.truncf %w : vector<64x64xf32> to vector<64x64xbf16>
-    %next = gdn_tile.mma %w16, %vt acc(%state : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %w16 = arith.truncf %w#0 : vector<64x64xf32> to vector<64x64xbf16>
+    %next = gdn_tile.mma %w16, %vt acc(%w#1 : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
     gdn_tile.store %w16, %ot[%c0, %c0] dims [1, 0] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
     gdn_tile.copy_out %ot to %o[%row, %c0] dims [0, 1] : memref<64x64xbf16, #shared> to memref<?x64xbf16>
     scf.yield %next : vector<64x64xf32>

@@ -394,8 +394,8 @@ func.func @three_warpgroups(%k: memref<64x64xbf16>, %o: memref<192x64xf32>, %n: 
 #kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
 
 // A tile that is needed only where an element of another copy says so: it has a ring of one stage. The warps that
-// copy read the element where that copy does, and count how often it was so; one op waits for the tile,
-// multiplies and releases it, or does nothing.
+// copy read the element where that copy does, and count how often it was so; the refinement decides by itself, waits for
+// the tile and releases it.
 
 // CHECK-LABEL: func @rare
 // CHECK: %[[RARE:.*]] = memref.alloc() : memref<1x64x64xbf16
@@ -404,13 +404,13 @@ func.func @three_warpgroups(%k: memref<64x64xbf16>, %o: memref<192x64xf32>, %n: 
 // CHECK: scf.for
 // CHECK: %[[ANY:.*]] = gdn_tile.any
 // CHECK: %[[U:.*]] = gdn_tile.mma
-// CHECK-NEXT: gdn_tile.rare_mma %[[ANY]], %{{.*}}, %[[RING]] acc(%[[U]]) : vector<64x64xbf16>, !gdn_tile.ring<1> -> vector<64x64xf32>
+// CHECK-NEXT: gdn_tile.refine if %[[ANY]] a(%{{.*}}, %{{.*}}, %[[RING]]) acc(%[[U]]) state(%{{.*}}, %{{.*}}) factors(%{{.*}}) mask 0 scale 64
 // CHECK-NOT: scf.if
 // CHECK: gdn_tile.role "load" warps(3) {
 // CHECK: scf.for %[[I:.*]] = %c0 to %{{.*}} step %c1 iter_args(%[[COUNT:.*]] = %{{.*}}) -> (index) {
 // CHECK-COUNT-2: gdn_tile.copy_in
 // CHECK: gdn_tile.ring_commit
-// CHECK: %[[AT:.*]] = arith.addi %c0, %c8
+// CHECK: %[[AT:.*]] = arith.addi %c0, %c128
 // CHECK: %[[FLAG:.*]] = memref.load %arg1[%[[I]], %[[AT]]]
 // CHECK: %[[ISRARE:.*]] = arith.cmpf ogt, %[[FLAG]], %{{.*}} : f32
 // CHECK: %[[NEXT:.*]] = scf.if %[[ISRARE]] -> (index) {
@@ -426,99 +426,103 @@ func.func @three_warpgroups(%k: memref<64x64xbf16>, %o: memref<192x64xf32>, %n: 
 // The condition is not one of a copied tile: the branch stays, and its copy.
 
 // CHECK-LABEL: func @given
-// CHECK-NOT: gdn_tile.rare_mma
+// CHECK-NOT: gdn_tile.refine if
 // CHECK: gdn_tile.role "math"
 // CHECK: scf.if %arg4
 // CHECK-NEXT: gdn_tile.copy_in
-// CHECK-NOT: gdn_tile.rare_mma
+// CHECK-NOT: gdn_tile.refine if
 
 // Nor is a tile that something else reads.
 
 // CHECK-LABEL: func @read_elsewhere
-// CHECK-NOT: gdn_tile.rare_mma
+// CHECK-NOT: gdn_tile.refine if
 // CHECK: scf.if
 // CHECK-NEXT: gdn_tile.copy_in
-// CHECK-NOT: gdn_tile.rare_mma
-func.func @rare(%t: memref<?x2x64x64xbf16>, %f: memref<?x16xf32>, %o: memref<64x64xf32>, %n: index) attributes {gdn_tile.kernel = #kernel} {
+// CHECK-NOT: gdn_tile.refine if
+func.func @rare(%t: memref<?x2x64x64xbf16>, %f: memref<?x136xf32>, %o: memref<64x64xf32>, %n: index) attributes {gdn_tile.kernel = #kernel} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %c8 = arith.constant 8 : index
+  %c128 = arith.constant 128 : index
   %zero = arith.constant dense<0.0> : vector<64x64xf32>
   %limit = arith.constant dense<0.5> : vector<1x1xf32>
   %high = memref.alloc() : memref<64x64xbf16, #shared>
   %low = memref.alloc() : memref<64x64xbf16, #shared>
-  %flags = memref.alloc() : memref<16xf32, #shared>
+  %flags = memref.alloc() : memref<136xf32, #shared>
   %s = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (vector<64x64xf32>) {
     gdn_tile.copy_in %t[%i, %c0, %c0, %c0] dims [2, 3] to %high : memref<?x2x64x64xbf16> to memref<64x64xbf16, #shared>
-    gdn_tile.copy_in %f[%i, %c0] dims [1] to %flags : memref<?x16xf32> to memref<16xf32, #shared>
-    %v = gdn_tile.load %flags[%c8] dims [0] : memref<16xf32, #shared>, vector<1x1xf32>
+    gdn_tile.copy_in %f[%i, %c0] dims [1] to %flags : memref<?x136xf32> to memref<136xf32, #shared>
+    %v = gdn_tile.load %flags[%c128] dims [0] : memref<136xf32, #shared>, vector<1x1xf32>
     %isLarge = arith.cmpf ogt, %v, %limit : vector<1x1xf32>
     %any = gdn_tile.any %isLarge : vector<1x1xi1> to i1
     %a = arith.truncf %acc : vector<64x64xf32> to vector<64x64xbf16>
     %u = gdn_tile.mma %a, %high {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
-    %r = scf.if %any -> (vector<64x64xf32>) {
+    %r:2 = scf.if %any -> (vector<64x64xf32>, vector<64x64xf32>) {
       gdn_tile.copy_in %t[%i, %c1, %c0, %c0] dims [2, 3] to %low : memref<?x2x64x64xbf16> to memref<64x64xbf16, #shared>
-      %w = gdn_tile.mma %a, %low acc(%u : vector<64x64xf32>) {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
-      scf.yield %w : vector<64x64xf32>
+      %w:2 = gdn_tile.refine a(%a, %high, %low) acc(%u) state(%acc, %high) factors(%flags) mask 0 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+      scf.yield %w#0, %w#1 : vector<64x64xf32>, vector<64x64xf32>
     } else {
-      scf.yield %u : vector<64x64xf32>
+      scf.yield %u, %acc : vector<64x64xf32>, vector<64x64xf32>
     }
-    scf.yield %r : vector<64x64xf32>
+    %sum = arith.addf %r#0, %r#1 : vector<64x64xf32>
+    scf.yield %sum : vector<64x64xf32>
   } {gdn_tile.stages = 2 : i64}
   gdn_tile.store %s, %o[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
   return
 }
 
-func.func @given(%t: memref<?x2x64x64xbf16>, %f: memref<?x16xf32>, %o: memref<64x64xf32>, %n: index, %any: i1) attributes {gdn_tile.kernel = #kernel} {
+func.func @given(%t: memref<?x2x64x64xbf16>, %f: memref<?x136xf32>, %o: memref<64x64xf32>, %n: index, %any: i1) attributes {gdn_tile.kernel = #kernel} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant dense<0.0> : vector<64x64xf32>
   %high = memref.alloc() : memref<64x64xbf16, #shared>
   %low = memref.alloc() : memref<64x64xbf16, #shared>
+  %flags = memref.alloc() : memref<136xf32, #shared>
   %s = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (vector<64x64xf32>) {
     gdn_tile.copy_in %t[%i, %c0, %c0, %c0] dims [2, 3] to %high : memref<?x2x64x64xbf16> to memref<64x64xbf16, #shared>
     %a = arith.truncf %acc : vector<64x64xf32> to vector<64x64xbf16>
     %u = gdn_tile.mma %a, %high {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
-    %r = scf.if %any -> (vector<64x64xf32>) {
+    %r:2 = scf.if %any -> (vector<64x64xf32>, vector<64x64xf32>) {
       gdn_tile.copy_in %t[%i, %c1, %c0, %c0] dims [2, 3] to %low : memref<?x2x64x64xbf16> to memref<64x64xbf16, #shared>
-      %w = gdn_tile.mma %a, %low acc(%u : vector<64x64xf32>) {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
-      scf.yield %w : vector<64x64xf32>
+      %w:2 = gdn_tile.refine a(%a, %high, %low) acc(%u) state(%acc, %high) factors(%flags) mask 0 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+      scf.yield %w#0, %w#1 : vector<64x64xf32>, vector<64x64xf32>
     } else {
-      scf.yield %u : vector<64x64xf32>
+      scf.yield %u, %acc : vector<64x64xf32>, vector<64x64xf32>
     }
-    scf.yield %r : vector<64x64xf32>
+    %sum = arith.addf %r#0, %r#1 : vector<64x64xf32>
+    scf.yield %sum : vector<64x64xf32>
   } {gdn_tile.stages = 2 : i64}
   gdn_tile.store %s, %o[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
   return
 }
 
-func.func @read_elsewhere(%t: memref<?x2x64x64xbf16>, %f: memref<?x16xf32>, %o: memref<64x64xf32>, %x: memref<64x64xbf16>, %n: index) attributes {gdn_tile.kernel = #kernel} {
+func.func @read_elsewhere(%t: memref<?x2x64x64xbf16>, %f: memref<?x136xf32>, %o: memref<64x64xf32>, %x: memref<64x64xbf16>, %n: index) attributes {gdn_tile.kernel = #kernel} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %c8 = arith.constant 8 : index
+  %c128 = arith.constant 128 : index
   %zero = arith.constant dense<0.0> : vector<64x64xf32>
   %limit = arith.constant dense<0.5> : vector<1x1xf32>
   %high = memref.alloc() : memref<64x64xbf16, #shared>
   %low = memref.alloc() : memref<64x64xbf16, #shared>
-  %flags = memref.alloc() : memref<16xf32, #shared>
+  %flags = memref.alloc() : memref<136xf32, #shared>
   %s = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> (vector<64x64xf32>) {
     gdn_tile.copy_in %t[%i, %c0, %c0, %c0] dims [2, 3] to %high : memref<?x2x64x64xbf16> to memref<64x64xbf16, #shared>
-    gdn_tile.copy_in %f[%i, %c0] dims [1] to %flags : memref<?x16xf32> to memref<16xf32, #shared>
-    %v = gdn_tile.load %flags[%c8] dims [0] : memref<16xf32, #shared>, vector<1x1xf32>
+    gdn_tile.copy_in %f[%i, %c0] dims [1] to %flags : memref<?x136xf32> to memref<136xf32, #shared>
+    %v = gdn_tile.load %flags[%c128] dims [0] : memref<136xf32, #shared>, vector<1x1xf32>
     %isLarge = arith.cmpf ogt, %v, %limit : vector<1x1xf32>
     %any = gdn_tile.any %isLarge : vector<1x1xi1> to i1
     %a = arith.truncf %acc : vector<64x64xf32> to vector<64x64xbf16>
     %u = gdn_tile.mma %a, %high {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
-    %r = scf.if %any -> (vector<64x64xf32>) {
+    %r:2 = scf.if %any -> (vector<64x64xf32>, vector<64x64xf32>) {
       gdn_tile.copy_in %t[%i, %c1, %c0, %c0] dims [2, 3] to %low : memref<?x2x64x64xbf16> to memref<64x64xbf16, #shared>
-      %w = gdn_tile.mma %a, %low acc(%u : vector<64x64xf32>) {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
-      scf.yield %w : vector<64x64xf32>
+      %w:2 = gdn_tile.refine a(%a, %high, %low) acc(%u) state(%acc, %high) factors(%flags) mask 0 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+      scf.yield %w#0, %w#1 : vector<64x64xf32>, vector<64x64xf32>
     } else {
-      scf.yield %u : vector<64x64xf32>
+      scf.yield %u, %acc : vector<64x64xf32>, vector<64x64xf32>
     }
+    %sum = arith.addf %r#0, %r#1 : vector<64x64xf32>
     %again = gdn_tile.load %low[%c0, %c0] dims [0, 1] : memref<64x64xbf16, #shared>, vector<64x64xbf16>
     gdn_tile.store %again, %x[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16>
-    scf.yield %r : vector<64x64xf32>
+    scf.yield %sum : vector<64x64xf32>
   } {gdn_tile.stages = 2 : i64}
   gdn_tile.store %s, %o[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
   return

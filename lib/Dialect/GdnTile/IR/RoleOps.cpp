@@ -186,57 +186,6 @@ LogicalResult RingOp::verify() {
   return success();
 }
 
-RingOp RareMmaOp::getRing() { return getB().getDefiningOp<RingOp>(); }
-
-Value RareMmaOp::getBuffer() {
-  if (isa<MemRefType>(getB().getType()))
-    return getB();
-  RingOp ring = getRing();
-  return ring && ring.getBuffers().size() == 1 ? ring.getBuffers().front()
-                                               : Value();
-}
-
-LogicalResult RareMmaOp::verify() {
-  RingOp ring = getRing();
-  Value buffer = getBuffer();
-  if (!buffer || (ring && ring.getRing().getType().getStages() != 1))
-    return emitOpError("expects a ring of one stage with one tile");
-  auto tile = cast<MemRefType>(buffer.getType());
-  ArrayRef<int64_t> shape = tile.getShape();
-  if (ring && !shape.empty())
-    shape = shape.drop_front();
-  auto a = cast<VectorType>(getA().getType());
-  auto acc = cast<VectorType>(getAcc().getType());
-  SmallVector<int64_t> whole(shape);
-  if (int64_t rows = getPanelRows(shape, a))
-    whole = {rows, a.getDimSize(1)};
-  if (whole.size() != 2 || a.getElementTypeBitWidth() != 16 ||
-      tile.getElementType() != a.getElementType() ||
-      !acc.getElementType().isF32() || a.getDimSize(0) % 64 != 0 ||
-      acc.getDimSize(0) != a.getDimSize(0) || acc.getDimSize(1) != whole[0] ||
-      a.getDimSize(1) != whole[1] || a.getDimSize(1) % 64 != 0)
-    return emitOpError("expects fragments MxK of 16 bits and MxN of f32, M and "
-                       "K multiples of 64, and a tile NxK, or its panels, but "
-                       "has ")
-           << a << ", " << acc << " and " << tile;
-  RoleOp role = getRole(*this);
-  if (!role)
-    return emitOpError("stands outside of a role");
-  if (ring && role.getWarps() != ring.getConsumers())
-    return emitOpError("expects to stand in a role whose warps are the ")
-           << ring.getConsumers() << " consumers of the ring";
-  return success();
-}
-
-void RareMmaOp::getEffects(Effects &effects) {
-  if (getRing())
-    effects.emplace_back(MemoryEffects::Write::get(), &getBMutable(),
-                         SideEffects::DefaultResource::get());
-  else
-    effects.emplace_back(MemoryEffects::Read::get(), &getBMutable(),
-                         SideEffects::DefaultResource::get());
-}
-
 // The ring is ready for all warps behind the op.
 void RingOp::getEffects(Effects &effects) {
   effects.emplace_back(MemoryEffects::Write::get(),

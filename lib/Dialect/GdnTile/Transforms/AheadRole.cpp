@@ -112,13 +112,6 @@ void Specializer::buildAhead() {
 // The math role reads what the others have made.
 void Specializer::takeOver(Value iteration) {
   replaceTiles(aheadTiles, iteration);
-  for (BranchProduct &rare : candidate.ahead->rareProducts) {
-    MmaOp product = rare.product;
-    b.setInsertionPoint(rare.branch);
-    Value result = RareMmaOp::create(b, product.getFragmentType(),
-                                     rare.branch.getCondition(), product.getA(),
-                                     product.getB(), product.getAcc());
-    rare.branch.getResult(0).replaceAllUsesWith(result);
-    rare.branch.erase();
-  }
+  for (RareRefinement &rare : candidate.ahead->refinements)
+    takeOutOfBranch(rare.branch, rare.refine, rare.refine.getLow());
 }

@@ -209,7 +209,7 @@ void ProductPipeliner::addRest(const Ops &ops, Half &half) {
   placed.insert_range(half.getAll());
   enum Kind { Others, Loads, Branches };
   auto getKind = [](Operation *op) {
-    bool isBranch = op->getNumRegions() != 0 || isa<RareMmaOp>(op);
+    bool isBranch = op->getNumRegions() != 0 || isa<RefineOp>(op);
     return isLoad(op) ? Loads : isBranch ? Branches : Others;
   };
   auto add = [&](Kind kind) {

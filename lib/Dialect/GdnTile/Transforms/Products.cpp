@@ -26,8 +26,8 @@ SmallVector<Value> mlir::gdn_tile::getUsedValues(Operation *op) {
 static bool hasProduct(Operation &op) {
   return op
       .walk([](Operation *inner) {
-        return isa<MmaOp, RareMmaOp>(inner) ? WalkResult::interrupt()
-                                            : WalkResult::advance();
+        return isa<MmaOp, RefineOp>(inner) ? WalkResult::interrupt()
+                                           : WalkResult::advance();
       })
       .wasInterrupted();
 }
@@ -39,8 +39,8 @@ static bool isOnlyContinued(Operation &op, Value value) {
     Operation *user = use.getOwner();
     if (!op.isAncestor(user) || isa<scf::YieldOp>(user))
       return true;
-    if (auto rare = dyn_cast<RareMmaOp>(user))
-      return rare.getAcc() == value;
+    if (auto refine = dyn_cast<RefineOp>(user))
+      return refine.getA() != value;
     auto product = dyn_cast<MmaOp>(user);
     return product && product.getAcc() == value && product.getA() != value;
   });

@@ -59,27 +59,41 @@ bool findFlag(Value condition, ArrayRef<CopyInOp> copies, RareTile &rare) {
          rare.flags.getDims().front() == source.getRank() - 1;
 }
 
+// Whether a branch yields all results of a refinement, or its accumulators.
+bool isRefined(scf::IfOp branch, RefineOp refine) {
+  if (!refine || refine.getCondition() || branch.getElseRegion().empty() ||
+      !branch.elseBlock()->without_terminator().empty() ||
+      !llvm::equal(branch.thenYield().getOperands(), refine.getResults()))
+    return false;
+  SmallVector<Value> accumulators{refine.getAcc(), refine.getState()};
+  if (refine.getOutput())
+    accumulators.push_back(refine.getOutput());
+  KernelAttr kernel = getKernelAttr(branch->getParentOfType<func::FuncOp>());
+  auto a = cast<VectorType>(refine.getA().getType());
+  auto k = cast<MemRefType>(refine.getK().getType());
+  int64_t warps = kernel.getWarps();
+  return llvm::equal(branch.elseYield().getOperands(), accumulators) &&
+         (warps == 4 || warps == 8) && a.getDimSize(0) == 16 * warps &&
+         a.getDimSize(1) % 64 == 0 && k.getDimSize(1) % 64 == 0 &&
+         k.getDimSize(1) <= 256;
+}
+
 std::optional<RareTile> findRareTile(scf::ForOp loop, scf::IfOp branch,
                                      LoopCopies &copies) {
   RareTile rare{branch, {}, {}, {}, {}, {}};
-  if (branch.getNumResults() != 1 ||
-      !llvm::hasNItems(branch.thenBlock()->without_terminator(), 2) ||
-      !branch.elseBlock()->without_terminator().empty())
+  if (!llvm::hasNItems(branch.thenBlock()->without_terminator(), 2))
     return std::nullopt;
   rare.copy = dyn_cast<CopyInOp>(branch.thenBlock()->front());
-  rare.product = dyn_cast<MmaOp>(*std::next(branch.thenBlock()->begin()));
-  if (!rare.copy || !rare.product || !rare.product.getTransposeB() ||
-      !fitsWarpgroup(rare.product) || rare.copy.getToken() ||
-      rare.product.getB() != rare.copy.getTile() || !rare.product.getAcc() ||
-      branch.thenYield().getOperand(0) != rare.product.getResult() ||
-      branch.elseYield().getOperand(0) != rare.product.getAcc() ||
+  rare.refine = dyn_cast<RefineOp>(*std::next(branch.thenBlock()->begin()));
+  if (!rare.copy || !isRefined(branch, rare.refine) || rare.copy.getToken() ||
+      rare.refine.getLow() != rare.copy.getTile() ||
       !findFlag(branch.getCondition(), copies.copies, rare))
     return std::nullopt;
   auto alloc = rare.copy.getTile().getDefiningOp<memref::AllocOp>();
   SmallVector<Value> needed(rare.copy.getIndices());
   llvm::append_range(needed, rare.copy.getValid());
   bool isOwn = alloc && llvm::all_of(alloc->getUsers(), [&](Operation *user) {
-                 return user == rare.copy || user == rare.product ||
+                 return user == rare.copy || user == rare.refine ||
                         isa<memref::DeallocOp>(user);
                });
   if (!isOwn || !loop.isDefinedOutsideOfLoop(rare.copy.getSource()) ||
@@ -89,19 +103,14 @@ std::optional<RareTile> findRareTile(scf::ForOp loop, scf::IfOp branch,
   return rare;
 }
 
-// A branch that is one product with a tile, or the product's accumulator.
-std::optional<BranchProduct> findBranchProduct(scf::IfOp branch) {
-  if (branch.getNumResults() != 1 ||
-      !llvm::hasSingleElement(branch.thenBlock()->without_terminator()) ||
-      !branch.elseBlock()->without_terminator().empty())
+// A branch that is one refinement.
+std::optional<RareRefinement> findRefinement(scf::IfOp branch) {
+  if (!llvm::hasSingleElement(branch.thenBlock()->without_terminator()))
     return std::nullopt;
-  auto product = dyn_cast<MmaOp>(branch.thenBlock()->front());
-  if (!product || !product.getTransposeB() || !fitsWarpgroup(product) ||
-      !product.getAcc() ||
-      branch.thenYield().getOperand(0) != product.getResult() ||
-      branch.elseYield().getOperand(0) != product.getAcc())
+  auto refine = dyn_cast<RefineOp>(branch.thenBlock()->front());
+  if (!isRefined(branch, refine))
     return std::nullopt;
-  return BranchProduct{branch, product};
+  return RareRefinement{branch, refine};
 }
 
 // What of the loop's body runs ahead; none if the rest of it writes what that
@@ -112,8 +121,8 @@ std::optional<AheadPart> findAheadPart(scf::ForOp loop) {
     return std::nullopt;
   AheadPart part{*ops.begin(), {}, {}, LoopSlice(loop)};
   for (auto branch : loop.getBody()->getOps<scf::IfOp>())
-    if (auto product = findBranchProduct(branch))
-      part.rareProducts.push_back(*product);
+    if (auto refinement = findRefinement(branch))
+      part.refinements.push_back(*refinement);
   llvm::SetVector<Value> used;
   getUsedValuesDefinedAbove(part.op.getBody(), used);
   SmallVector<Value> needed;
@@ -138,8 +147,8 @@ std::optional<AheadPart> findAheadPart(scf::ForOp loop) {
       part.outputs.push_back(value);
   }
   // Branches on tiles that others write are no part of this.
-  llvm::erase_if(part.rareProducts, [&](BranchProduct &rare) {
-    return !llvm::is_contained(part.outputs, rare.product.getB());
+  llvm::erase_if(part.refinements, [&](RareRefinement &rare) {
+    return !llvm::is_contained(part.outputs, rare.refine.getLow());
   });
   if (part.outputs.empty() || !part.slice.add(needed))
     return std::nullopt;

@@ -25,36 +25,34 @@ struct StoredTile {
 /// A tile that is copied and multiplied with only where a condition holds, in a
 /// branch of the loop:
 ///
-///   scf.if %condition { copy_in ... to %tile; yield mma ... %tile acc(%acc) }
-///   else { yield %acc }
+///   scf.if %condition { copy_in ... to %tile; yield refine ... %tile ... }
+///   else { yield its accumulators }
 ///
 /// The condition compares an element of a tile that a copy of the loop fills;
 /// the warps that copy read it where the copy does.
 struct RareTile {
   scf::IfOp branch;
   CopyInOp copy;
-  MmaOp product;
+  RefineOp refine;
   /// The tile's copy, the element in it and the comparison.
   CopyInOp flags;
   LoadOp flag;
   arith::CmpFOp compare;
 };
 
-/// A product in a branch of its own:
-///
-///   scf.if %condition { yield mma ... %tile acc(%acc) } else { yield %acc }
-struct BranchProduct {
+/// A refinement in a branch of its own, as above without the copy.
+struct RareRefinement {
   scf::IfOp branch;
-  MmaOp product;
+  RefineOp refine;
 };
 
 /// The part of an iteration that runs ahead.
 struct AheadPart {
   AheadOp op;
-  /// Tiles that it writes and the rest of the iteration reads, and products of
-  /// branches with them.
+  /// Tiles that it writes and the rest of the iteration reads, and refinements
+  /// with them.
   SmallVector<Value> outputs;
-  SmallVector<BranchProduct> rareProducts;
+  SmallVector<RareRefinement> refinements;
   /// What it needs of the rest of the iteration.
   LoopSlice slice;
 };

@@ -337,15 +337,20 @@ void Specializer::buildRareLoad(scf::ForOp copyLoop, IRMapping &mapping) {
       rewriter, zero, /*replaceInitOperandUsesInLoop=*/false, build);
 }
 
-void Specializer::buildRareProduct() {
+// The refinement decides by itself then.
+void Specializer::takeOutOfBranch(scf::IfOp branch, RefineOp refine,
+                                  Value low) {
+  refine->moveBefore(branch);
+  refine.getConditionMutable().assign(branch.getCondition());
+  refine.getLowMutable().assign(low);
+  branch.replaceAllUsesWith(refine.getResults());
+  branch.erase();
+}
+
+void Specializer::buildRefinement() {
   RareTile &rare = *candidate.rare;
-  b.setInsertionPoint(rare.branch);
-  Value result = RareMmaOp::create(
-      b, rare.product.getFragmentType(), rare.branch.getCondition(),
-      rare.product.getA(), rareTiles.ring, rare.product.getAcc());
   Operation *alloc = rare.copy.getTile().getDefiningOp();
-  rare.branch.getResult(0).replaceAllUsesWith(result);
-  rare.branch.erase();
+  takeOutOfBranch(rare.branch, rare.refine, rareTiles.ring);
   for (Operation *user : llvm::make_early_inc_range(alloc->getUsers()))
     user->erase();
   alloc->erase();
@@ -396,7 +401,7 @@ void Specializer::buildMath() {
     op->moveBefore(end);
   Block *body = loop.getBody();
   if (candidate.rare)
-    buildRareProduct();
+    buildRefinement();
   for (CopyInOp copy : candidate.copies.copies)
     copy.erase();
   if (candidate.ahead)

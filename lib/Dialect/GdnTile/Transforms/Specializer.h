@@ -46,7 +46,8 @@ private:
                         ArrayRef<Operation *> slice, IRMapping &mapping);
   void buildLoad();
   void buildRareLoad(scf::ForOp copyLoop, IRMapping &mapping);
-  void buildRareProduct();
+  void buildRefinement();
+  static void takeOutOfBranch(scf::IfOp branch, RefineOp refine, Value low);
   void buildStore();
   void buildMath();
   void handOver(Value iteration);

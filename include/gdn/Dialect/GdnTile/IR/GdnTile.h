@@ -99,6 +99,11 @@ bool fitsWarpgroup(MmaOp op, KernelAttr kernel);
 /// The same, for the kernel that the product stands in.
 bool fitsWarpgroup(MmaOp op);
 
+/// Replaces a refinement without a condition by the ops that its description
+/// says, and all of an op's.
+void expandRefinement(RefineOp op);
+void expandRefinements(Operation *root);
+
 } // namespace mlir::gdn_tile
 
 #endif // GDN_DIALECT_GDNTILE_IR_GDNTILE_H

@@ -197,40 +197,51 @@ def GdnTile_RingReleaseOp : GdnTile_RingUserOp<"ring_release"> {
   let assemblyFormat = "$ring `[` $iteration `]` attr-dict `:` type($ring)";
 }
 
-def GdnTile_RareMmaOp : GdnTile_Op<"rare_mma", [
-    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
-    AllTypesMatch<["acc", "result"]>]> {
-  let summary = "consumer: a product where a condition holds";
+def GdnTile_RefineOp : GdnTile_Op<"refine", [
+    AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "what rounding has left of the operands of a chunk's products";
   let description = [{
-    Where `condition` holds, `result = a * b^T + acc`, else `acc`. The condition is the same
-    in all warps. A branch in the program's own control flow would cost what the compilers
-    behind may move over products in flight.
+    For `acc = a n^T + d`, where `a` is the f32 fragment d rounded to 16 bits, and two more accumulators that products with
+    the result are about to be added to, adds the products of second parts:
 
-    `b` is a tile, or a ring of one stage and one tile. Of the latter it is the tile of the
-    next stage: the op waits until it is full, and releases it. Where the condition does
-    not hold the ring is left alone, so the producer acquires and commits a stage for each
-    time that it does.
+        u       = acc + a low^T + round(mask o (d - a)) n^T
+        state'  = state + round(error(scale o u)) k
+        output' = output + round(mask o error(u)) p^T
 
-    `a` is a 16-bit fragment of whole warpgroups, `b` as wide, or in panels of 16 columns as that of `gdn_tile.mma`. Only in a role; with a
-    ring all its warps are consumers.
+    error(x) is x - round(x). `mask` and `scale` are rows of `factors`, a vector in shared memory, given by their first
+    elements: one factor for each column of the fragments. d is found again as acc - a n^T, so that nobody has to keep it. Results are u, state' and, if there is an output, output'.
+
+    With `if` the op does that where the condition holds, the same in all warps, and hands its
+    accumulators on elsewhere. Only in a role, for fragments of whole warpgroups. A branch in the program's own control
+    flow would cost what the compilers behind may move over products in flight. `low` is a
+    tile then, or a ring of one stage and one tile: that of the next stage, for which the op
+    waits and which it releases. Where the condition does not hold the ring is left alone, so the producer
+    acquires and commits a stage for each time that it does. All warps of the role are its consumers.
+
+    `n`, `low` and `p` are tiles CxC or in panels of 16 columns as those of `gdn_tile.mma`; `k` is CxK.
 
     ```mlir
-    %y = gdn_tile.rare_mma %isSplit, %x, %ring acc(%u) : vector<64x64xbf16>, !gdn_tile.ring<1> -> vector<64x64xf32>
+    %u, %s1, %o1 = gdn_tile.refine if %isSplit a(%a, %n, %low) acc(%u0) state(%s, %k) output(%o, %p) factors(%f) mask 192 scale 64 : ...
     ```
   }];
-  let arguments = (ins I1:$condition, GdnTile_Fragment:$a,
-                       AnyTypeOf<[GdnTile_Ring, AnyMemRef]>:$b, GdnTile_Fragment:$acc);
-  let results = (outs GdnTile_Fragment:$result);
+  let arguments = (ins Optional<I1>:$condition, GdnTile_Fragment:$a, AnyMemRef:$n,
+                       AnyTypeOf<[GdnTile_Ring, AnyMemRef]>:$low, GdnTile_Fragment:$acc,
+                       GdnTile_Fragment:$state, AnyMemRef:$k,
+                       Optional<GdnTile_Fragment>:$output, Optional<AnyMemRef>:$p,
+                       AnyMemRef:$factors, I64Attr:$mask, I64Attr:$scale);
+  let results = (outs GdnTile_Fragment:$result, GdnTile_Fragment:$newState,
+                      Optional<GdnTile_Fragment>:$newOutput);
   let extraClassDeclaration = [{
-    /// The ring, if `b` is one.
+    /// The ring, if `low` is one.
     RingOp getRing();
-    /// The tile, memref<NxKxT> or its panels, or the buffer of the ring, the
-    /// same with a 1 in front.
-    Value getBuffer();
+    /// The tile `low`, or the buffer of the ring, the same with a 1 in front.
+    Value getLowBuffer();
   }];
   let assemblyFormat = [{
-    $condition `,` $a `,` $b `acc` `(` $acc `)` attr-dict
-    `:` type($a) `,` type($b) `->` type($result)
+    (`if` $condition^)? `a` `(` $a `,` $n `,` $low `)` `acc` `(` $acc `)` `state` `(` $state `,` $k `)`
+    (`output` `(` $output^ `,` $p `)`)? `factors` `(` $factors `)` `mask` $mask `scale` $scale
+    attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }

@@ -185,15 +185,14 @@ def GdnTileSpecializeWarpsPass
     iteration and its indices and bounds follow from the induction variable and from
     values outside. Others stay in the math role.
 
-    A branch whose only ops are a copy and a product with its tile, on an element of a
+    A branch whose only ops are a copy and a `gdn_tile.refine` with its tile, on an element of a
     tile that another of the copies fills (`gdn_tile.any` of a comparison), gets a ring of
-    one stage: *load* reads the element where that copy does, and the branch becomes a
-    `gdn_tile.rare_mma`.
+    one stage: *load* reads the element where that copy does, and the refinement takes the branch's condition.
 
     What a `gdn_tile.ahead` of the loop's body does gets a role of its own, too: *ahead*, of as many teams of
     four warps as it says, which take turns. Tiles that it reads are copied n iterations ahead,
     those that only math reads 2; the tiles that it writes have a stage for each team, two at least, acquired in
-    front of the first store. A branch with one product of such a tile becomes a `gdn_tile.rare_mma`. It
+    front of the first store. A branch that is one refinement with such a tile becomes a condition of it. What runs ahead
     stays in its place if the rest of the iteration writes its tiles, or if it needs what is no number.
 
     Programs without warpgroup products, with ops that need all warps (`cumsum`, `scores`,
