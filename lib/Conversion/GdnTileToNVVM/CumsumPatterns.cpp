@@ -17,6 +17,50 @@ using namespace mlir::gdn_tile;
 
 namespace {
 
+/// A vector in shared memory by the lanes of one warp; a lane has two
+/// neighbours if there are more than 32 elements. Of 16 elements the upper
+/// half-warp holds zeros.
+struct LaneVector {
+  LaneVector(Emitter &e, int64_t count)
+      : count(count), perLane(count > 32 ? 2 : 1), lane(e.laneId()),
+        owner(count == 16 ? e.lessThanC(lane, 16) : Value()) {}
+
+  Value addressIn(Emitter &e, Value base, int64_t first) const {
+    Value address = e.advance(base, e.mulC(lane, perLane * sizeof(float)));
+    return e.advance(address, first * sizeof(float));
+  }
+  SmallVector<Value> load(Emitter &e, Value base) const {
+    SmallVector<Value> values;
+    for (Value word : e.loadWords(addressIn(e, base, 0), perLane, owner))
+      values.push_back(e.bitcast(word, e.f32()));
+    return values;
+  }
+  /// Of a tile of rank 2; `column` is an i64.
+  SmallVector<Value> loadColumn(Emitter &e, Value base, MemRefType type,
+                                Value column) const {
+    SmallVector<Value> values;
+    for (int64_t i = 0; i < perLane; ++i) {
+      Value row = LLVM::ZExtOp::create(e.builder, e.loc, e.i64(),
+                                       e.addC(e.mulC(lane, perLane), i));
+      Value pointer = getSharedElement(e, base, type, {row, column});
+      for (Value word : e.loadWords(pointer, 1, owner))
+        values.push_back(e.bitcast(word, e.f32()));
+    }
+    return values;
+  }
+  /// From element `first` on.
+  void store(Emitter &e, ArrayRef<Value> values, Value base,
+             int64_t first = 0) const {
+    SmallVector<Value> words;
+    for (Value value : values)
+      words.push_back(e.bitcast(value, e.i32()));
+    e.storeWords(addressIn(e, base, first), words, owner);
+  }
+
+  int64_t count, perLane;
+  Value lane, owner;
+};
+
 struct CumsumPattern : TilePattern<CumsumOp> {
   using TilePattern::TilePattern;
   LogicalResult
@@ -26,8 +70,10 @@ struct CumsumPattern : TilePattern<CumsumOp> {
     auto tile = cast<MemRefType>(op.getTile().getType());
     Value base = adaptor.getTile().front();
     if (tile.getRank() == 1)
-      e.inThreadsBelow(32, kernel.getThreads(e, op).count,
-                       [&] { scanVector(e, base, tile.getDimSize(0)); });
+      e.inThreadsBelow(32, kernel.getThreads(e, op).count, [&] {
+        LaneVector lanes(e, tile.getDimSize(0));
+        scanVector(e, lanes, base, loadSummands(e, op, adaptor, lanes));
+      });
     else
       scanColumns(e, base, tile);
     rewriter.eraseOp(op);
@@ -35,16 +81,33 @@ struct CumsumPattern : TilePattern<CumsumOp> {
   }
 
 private:
-  /// One warp; a lane has two neighbours if there are more than 32 elements.
-  static void scanVector(Emitter &e, Value base, int64_t count) {
-    int64_t perLane = count > 32 ? 2 : 1;
-    Value lane = e.laneId();
-    Value address = e.advance(base, e.mulC(lane, perLane * sizeof(float)));
+  static SmallVector<Value> loadSummands(Emitter &e, CumsumOp op,
+                                         Adaptor adaptor,
+                                         const LaneVector &lanes) {
+    if (!op.getSource())
+      return lanes.load(e, adaptor.getTile().front());
+    Value source = adaptor.getSource().front();
     SmallVector<Value> values;
-    // With 16 elements the upper half-warp adds zeros.
-    Value owner = count == 16 ? e.lessThanC(lane, 16) : Value();
-    for (Value word : e.loadWords(address, perLane, owner))
-      values.push_back(e.bitcast(word, e.f32()));
+    if (op.getColumn())
+      values = lanes.loadColumn(e, source,
+                                cast<MemRefType>(op.getSource().getType()),
+                                adaptor.getColumn().front());
+    else
+      values = lanes.load(e, source);
+    Value least = e.cF32(op.getLeast()->convertToDouble());
+    Value factor = e.cF32(op.getFactor()->convertToDouble());
+    for (Value &value : values) {
+      value = LLVM::MaximumOp::create(e.builder, e.loc, value, least);
+      // Rounded before it is added to others, in all forms of a kernel.
+      value = LLVM::FMulOp::create(e.builder, e.loc, value, factor);
+    }
+    return values;
+  }
+
+  static void scanVector(Emitter &e, const LaneVector &lanes, Value base,
+                         ArrayRef<Value> values) {
+    int64_t perLane = lanes.perLane, count = lanes.count;
+    Value lane = lanes.lane;
     Value sum = perLane == 2 ? e.fadd(values[0], values[1]) : values[0];
     Value scan = sum;
     for (int64_t distance = 1; distance < count / perLane; distance *= 2) {
@@ -61,14 +124,10 @@ private:
                                           NVVM::ShflKind::up, UnitAttr());
       Value first =
           e.select(e.equalsC(lane, 0), values[0], e.fadd(before, values[0]));
-      values = {first, scan};
+      lanes.store(e, {first, scan}, base);
     } else {
-      values = {scan};
+      lanes.store(e, {scan}, base);
     }
-    SmallVector<Value> words;
-    for (Value value : values)
-      words.push_back(e.bitcast(value, e.i32()));
-    e.storeWords(address, words, owner);
   }
 
   /// One thread per column.
@@ -91,9 +150,41 @@ private:
   }
 };
 
+struct DecaysPattern : TilePattern<DecaysOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(DecaysOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    int64_t count = cast<MemRefType>(op.getSums().getType()).getDimSize(0);
+    Value sums = adaptor.getSums().front(), rows = adaptor.getRows().front();
+    SmallVector<Value> beta = flatten(adaptor.getBeta());
+    Value scale = e.cF32(op.getScale().convertToDouble());
+    e.inThreadsBelow(32, kernel.getThreads(e, op).count, [&] {
+      LaneVector lanes(e, count);
+      Value last = e.loadF32(e.advance(sums, (count - 1) * sizeof(float)));
+      SmallVector<Value> grown, rest, scaled, factors;
+      if (!beta.empty())
+        factors = lanes.load(e, beta.front());
+      for (auto [i, sum] : llvm::enumerate(lanes.load(e, sums))) {
+        grown.push_back(e.exp2(sum));
+        rest.push_back(e.exp2(e.fsub(last, sum)));
+        if (!beta.empty())
+          rest.back() = e.fmul(rest.back(), factors[i]);
+        scaled.push_back(e.fmul(grown.back(), scale));
+      }
+      lanes.store(e, grown, rows);
+      lanes.store(e, rest, rows, count);
+      lanes.store(e, scaled, rows, 2 * count);
+    });
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 } // namespace
 
 void mlir::gdn::populateCumsumPatterns(const KernelLowering &kernel,
                                        RewritePatternSet &patterns) {
-  patterns.add<CumsumPattern>(kernel, patterns.getContext());
+  patterns.add<CumsumPattern, DecaysPattern>(kernel, patterns.getContext());
 }

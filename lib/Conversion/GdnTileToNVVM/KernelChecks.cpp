@@ -162,9 +162,10 @@ static LogicalResult checkMath(Operation *op) {
   return op->emitOpError("is lowered for f32 only, but has ") << element;
 }
 
-/// Ops whose GPU form has barriers of the whole block in it.
+/// Ops whose GPU form is for the first warps of a block or has its barriers in
+/// it.
 static bool meetsAllWarps(Operation *op) {
-  if (isa<CumsumOp, ScoresOp, TriInverseOp, RingOp>(op))
+  if (isa<CumsumOp, DecaysOp, ScoresOp, TriInverseOp, RingOp>(op))
     return true;
   auto sum = dyn_cast<SumOp>(op);
   return sum && cast<VectorType>(sum.getResult().getType()).getDimSize(0) == 1;

@@ -15,12 +15,37 @@
 using namespace mlir;
 using namespace mlir::gdn::tile_to_vector;
 
+// factor * max(source, least), what the sums are of.
+static void copySummands(Lowering &lowering, gdn_tile::CumsumOp op) {
+  ImplicitLocOpBuilder &b = lowering.b;
+  Value source = lowering.get(op.getSource()),
+        tile = lowering.get(op.getTile());
+  int64_t count = cast<MemRefType>(tile.getType()).getDimSize(0);
+  int64_t width = op.getColumn() ? 1 : getPieceWidth(count);
+  auto type = VectorType::get(width, b.getF32Type());
+  auto splat = [&](const APFloat &value) {
+    return lowering.splat(value.convertToDouble(), type);
+  };
+  Value least = splat(*op.getLeast()), factor = splat(*op.getFactor());
+  lowering.loop(count, width, [&](Value i) {
+    SmallVector<Value> position{i};
+    if (op.getColumn())
+      position.push_back(lowering.get(op.getColumn()));
+    Value value = vector::LoadOp::create(b, type, source, position);
+    value = arith::MulFOp::create(b, arith::MaximumFOp::create(b, value, least),
+                                  factor);
+    vector::StoreOp::create(b, value, tile, i);
+  });
+}
+
 LogicalResult mlir::gdn::tile_to_vector::lowerCumsum(Lowering &lowering,
                                                      gdn_tile::CumsumOp op) {
   ImplicitLocOpBuilder &b = lowering.b;
   Value tile = lowering.get(op.getTile());
   auto type = cast<MemRefType>(tile.getType());
   Value one = lowering.index(1), rows = lowering.index(type.getDimSize(0));
+  if (op.getSource())
+    copySummands(lowering, op);
   auto add = [&](ValueRange previous, ValueRange position) {
     Value sum =
         arith::AddFOp::create(b, memref::LoadOp::create(b, tile, previous),
@@ -33,6 +58,34 @@ LogicalResult mlir::gdn::tile_to_vector::lowerCumsum(Lowering &lowering,
       return add(previous, i);
     lowering.loop(type.getDimSize(1), 1,
                   [&](Value j) { add({previous, j}, {i, j}); });
+  });
+  return success();
+}
+
+LogicalResult mlir::gdn::tile_to_vector::lowerDecays(Lowering &lowering,
+                                                     gdn_tile::DecaysOp op) {
+  ImplicitLocOpBuilder &b = lowering.b;
+  Value sums = lowering.get(op.getSums()), rows = lowering.get(op.getRows());
+  int64_t count = cast<MemRefType>(sums.getType()).getDimSize(0);
+  auto type = VectorType::get(getPieceWidth(count), b.getF32Type());
+  Value last = vector::BroadcastOp::create(
+      b, type, memref::LoadOp::create(b, sums, lowering.index(count - 1)));
+  Value scale = lowering.splat(op.getScale().convertToDouble(), type);
+  auto store = [&](Value value, int64_t row, Value i) {
+    Value at = arith::AddIOp::create(b, lowering.index(row * count), i);
+    vector::StoreOp::create(b, value, rows, at);
+  };
+  lowering.loop(count, type.getDimSize(0), [&](Value i) {
+    Value sum = vector::LoadOp::create(b, type, sums, i);
+    Value grown = math::Exp2Op::create(b, sum);
+    Value rest = math::Exp2Op::create(b, arith::SubFOp::create(b, last, sum));
+    if (op.getBeta())
+      rest = arith::MulFOp::create(
+          b, rest,
+          vector::LoadOp::create(b, type, lowering.get(op.getBeta()), i));
+    store(grown, 0, i);
+    store(rest, 1, i);
+    store(arith::MulFOp::create(b, grown, scale), 2, i);
   });
   return success();
 }

@@ -166,6 +166,7 @@ LogicalResult lowerAfterLoads(Lowering &lowering, gdn_tile::AfterLoadsOp op);
 
 // ChunkOps.cpp
 LogicalResult lowerCumsum(Lowering &lowering, gdn_tile::CumsumOp op);
+LogicalResult lowerDecays(Lowering &lowering, gdn_tile::DecaysOp op);
 LogicalResult lowerScores(Lowering &lowering, gdn_tile::ScoresOp op);
 LogicalResult lowerTriInverse(Lowering &lowering, gdn_tile::TriInverseOp op);
 

@@ -17,6 +17,51 @@ func.func @vector() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, la
 
 #shared = #gpu.address_space<workgroup>
 
+// Of a column of another tile: two elements of a lane, clamped and multiplied before they are added, the product rounded.
+// CHECK-LABEL: llvm.func @column
+// CHECK-COUNT-2: llvm.load {{.*}} : !llvm.ptr<3> -> i32
+// CHECK-COUNT-2: llvm.intr.maximum
+// CHECK-NOT: contract
+// CHECK: llvm.fmul %{{.*}}, %{{.*}} : f32
+// CHECK-COUNT-6: nvvm.shfl.sync up
+// CHECK: llvm.store {{.*}} : vector<2xi32>, !llvm.ptr<3>
+func.func @column() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c1 = arith.constant 1 : index
+  %g = memref.alloc() : memref<64x4xf32, #shared>
+  %s = memref.alloc() : memref<64xf32, #shared>
+  gdn_tile.each_warp (%i) in (%c1) {
+    gdn_tile.cumsum %s of %g column %i {least = -1.0e+02, factor = 0.5} : memref<64xf32, #shared> of memref<64x4xf32, #shared>
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// Two tokens of a lane, three rows; with 16 tokens half of the lanes.
+// CHECK-LABEL: llvm.func @decays
+// CHECK-COUNT-4: ex2.approx
+// CHECK-NOT: ex2.approx
+// CHECK-COUNT-3: llvm.store {{.*}} : vector<2xi32>, !llvm.ptr<3>
+// CHECK-COUNT-2: ex2.approx
+// CHECK-NOT: ex2.approx
+// CHECK-COUNT-3: "@$1 st.shared.b32
+func.func @decays() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %s = memref.alloc() : memref<64xf32, #shared>
+  %b = memref.alloc() : memref<64xf32, #shared>
+  %r = memref.alloc() : memref<200xf32, #shared>
+  %few = memref.alloc() : memref<16xf32, #shared>
+  %rows = memref.alloc() : memref<48xf32, #shared>
+  gdn_tile.decays %s times %b to %r {scale = 0.5} : memref<64xf32, #shared> times memref<64xf32, #shared> to memref<200xf32, #shared>
+  gdn_tile.decays %few to %rows {scale = 0.5} : memref<16xf32, #shared> to memref<48xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
 // A thread per column.
 // CHECK-LABEL: llvm.func @matrix
 // CHECK-NOT: nvvm.shfl.sync

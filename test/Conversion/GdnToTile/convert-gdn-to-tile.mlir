@@ -76,8 +76,7 @@ func.func @split(
 // CHECK-NEXT: gdn_tile.copy_in {{.*}} to %[[Q:.*]] : memref<?x2x24xf32>
 // CHECK-NEXT: gdn_tile.copy_in {{.*}} : memref<?x4xf32>
 // CHECK-NEXT: gdn_tile.copy_in {{.*}} : memref<?x4xf32>
-// CHECK: arith.maximumf
-// CHECK: gdn_tile.cumsum
+// CHECK: gdn_tile.cumsum %{{.*}} of
 // CHECK: gdn_tile.mma %{{.*}}, %[[K]] {transpose_b}
 // CHECK: %[[MASK:.*]] = arith.cmpi sge
 // The exponent is masked before exp2.

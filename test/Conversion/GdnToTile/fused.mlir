@@ -10,7 +10,7 @@
 // CHECK-NOT: gdn_tile.copy_in
 // CHECK: gdn_tile.ahead teams(2) {
 // CHECK: gdn_tile.each_warp (%{{.*}}) in (%c1)
-// CHECK: gdn_tile.cumsum
+// CHECK: gdn_tile.cumsum %{{.*}} of
 // CHECK: gdn_tile.mma %{{.*}} {transpose_b} : vector<64x64xbf16>
 // The rows of M that a warp holds: in front of the diagonal in two parts, the diagonal block for its inverse.
 // CHECK: gdn_tile.each_warp (%{{.*}}) in (%c4)

@@ -13,7 +13,7 @@
 // CHECK-NOT: gdn_tile.mma
 // CHECK: gdn_tile.each_warp (%{{.*}}) in (%c2)
 // The factors of the gates are made beside T.
-// CHECK: gdn_tile.cumsum
+// CHECK: gdn_tile.cumsum %{{.*}} of
 // CHECK: gdn_tile.copy_out %{{.*}}, %{{.*}} dims [2] : memref<192xf32
 // CHECK: gdn_tile.block_inverse
 // CHECK-LABEL: func @scores_ahead_scan(
@@ -26,7 +26,7 @@
 // CHECK-COUNT-7: gdn_tile.copy_in
 // CHECK-NOT: gdn_tile.copy_in
 // CHECK: gdn_tile.ahead teams(1) {
-// CHECK: gdn_tile.cumsum
+// CHECK: gdn_tile.cumsum %{{.*}} of
 // CHECK: gdn_tile.mma {{.*}} {transpose_b} : vector<64x64xbf16>
 // CHECK-NOT: gdn_tile.mma
 // CHECK: gdn_tile.each_warp (%[[W:.*]]) in (%c4)

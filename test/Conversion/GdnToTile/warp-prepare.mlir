@@ -23,19 +23,13 @@
 // CHECK-NEXT: %[[M:.*]] = memref.alloc() : memref<33x40xf32
 // CHECK-NEXT: gdn_tile.store %[[MERGED]], %[[M]]
 // CHECK-NEXT: gdn_tile.each_warp (%[[ITEM:.*]]) in (%c2) {
-// A head's column as a vector, 16 tokens at a time.
+// A head's column as a vector, 16 tokens at a time; of the gates the sums of it.
 // CHECK: %[[BETA:.*]] = memref.alloc() : memref<32xf32
 // CHECK: gdn_tile.load %[[B]][%c0, %[[ITEM]]] dims [0]
 // CHECK: gdn_tile.load %[[B]][%c16, %[[ITEM]]] dims [0]
-// CHECK: gdn_tile.load %[[G]][%c0, %[[ITEM]]] dims [0]
-// CHECK: arith.maximumf
-// CHECK: gdn_tile.cumsum
+// CHECK: gdn_tile.cumsum %[[SUMS:.*]] of %[[G]] column %[[ITEM]] {factor = 1.44{{.*}}, least = -1.04{{.*}}} : memref<32xf32
 // beta is a factor of exp(G_C - G), the second of three rows.
-// CHECK: %[[LEFT:.*]] = arith.subf
-// CHECK: %[[REST:.*]] = math.exp2 %[[LEFT]]
-// CHECK-NEXT: %[[BETAS:.*]] = gdn_tile.load %[[BETA]][%c0] dims [0] : {{.*}}, vector<16x1xf32>
-// CHECK-NEXT: %[[BOTH:.*]] = arith.mulf %[[REST]], %[[BETAS]]
-// CHECK: gdn_tile.store %[[BOTH]], %{{.*}}[%c32]
+// CHECK: gdn_tile.decays %[[SUMS]] times %[[BETA]] to %{{.*}} {scale = {{.*}}}
 // CHECK: gdn_tile.copy_out {{.*}} : memref<96xf32, {{.*}} to memref<?x4x136xf32>
 // CHECK: %[[D:.*]] = memref.alloc() : memref<384xf32
 // CHECK: %[[X:.*]]:4 = gdn_tile.block_inverse %[[M]], %[[BETA]] in %[[D]]

@@ -237,6 +237,38 @@ func.func @f(%x: memref<16xf32>) {
 
 // -----
 
+func.func @f(%x: memref<16xf32, #gpu.address_space<workgroup>>) {
+  // expected-error @+1 {{expects 'least' and 'factor' with a source, and only then}}
+  gdn_tile.cumsum %x of %x {least = -1.0} : memref<16xf32, #gpu.address_space<workgroup>> of memref<16xf32, #gpu.address_space<workgroup>>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<16xf32, #gpu.address_space<workgroup>>, %y: memref<16x4xf32, #gpu.address_space<workgroup>>) {
+  // expected-error @+1 {{expects a tile of C elements and a source of as many, or a column of a source of C rows, but has 'memref<16xf32, #gpu.address_space<workgroup>>' and 'memref<16x4xf32, #gpu.address_space<workgroup>>'}}
+  gdn_tile.cumsum %x of %y {least = -1.0, factor = 1.0} : memref<16xf32, #gpu.address_space<workgroup>> of memref<16x4xf32, #gpu.address_space<workgroup>>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<16xf32, #gpu.address_space<workgroup>>, %i: index) {
+  // expected-error @+1 {{has a column, but no source}}
+  gdn_tile.cumsum %x column %i : memref<16xf32, #gpu.address_space<workgroup>>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<16xf32, #gpu.address_space<workgroup>>, %y: memref<40xf32, #gpu.address_space<workgroup>>) {
+  // expected-error @+1 {{expects shared-memory tiles of f32, sums and beta of C and rows of at least 3 C elements, C = 16, 32 or 64, but has 'memref<16xf32, #gpu.address_space<workgroup>>' and 'memref<40xf32, #gpu.address_space<workgroup>>'}}
+  gdn_tile.decays %x to %y {scale = 1.0} : memref<16xf32, #gpu.address_space<workgroup>> to memref<40xf32, #gpu.address_space<workgroup>>
+  return
+}
+
+// -----
+
 #shared = #gpu.address_space<workgroup>
 func.func @f(%x: memref<16x16xbf16, #shared>, %y: memref<16x8xbf16, #shared>, %s: memref<17x8xf32, #shared>, %v: vector<16x16xf32>) {
   // expected-error @+1 {{expects q, k and left of one type CxK, but has 'memref<16x16xbf16, #gpu.address_space<workgroup>>' and 'memref<16x8xbf16, #gpu.address_space<workgroup>>'}}

@@ -114,6 +114,11 @@ func.func @stages(%i: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warp
   %row = gdn_tile.stage %rows[%i] : memref<3x64xf32, #shared> to memref<64xf32, #shared>
   gdn_tile.cumsum %tile : memref<64x32xf32, #shared>
   gdn_tile.cumsum %row : memref<64xf32, #shared>
+  // CHECK: gdn_tile.cumsum %[[ROW:.*]] of %{{.*}} column %{{.*}} {factor = 1.440000e+00 : f64, least = -1.000000e+02 : f64} : memref<64xf32, #gpu.address_space<workgroup>> of memref<64x32xf32, #gpu.address_space<workgroup>>
+  gdn_tile.cumsum %row of %tile column %i {least = -1.0e+02, factor = 1.44} : memref<64xf32, #shared> of memref<64x32xf32, #shared>
+  %decays = memref.alloc() : memref<192xf32, #shared>
+  // CHECK: gdn_tile.decays %[[ROW]] times %[[ROW]] to %{{.*}} {scale = 1.250000e-01 : f64} : memref<64xf32, #gpu.address_space<workgroup>> times memref<64xf32, #gpu.address_space<workgroup>> to memref<192xf32, #gpu.address_space<workgroup>>
+  gdn_tile.decays %row times %row to %decays {scale = 0.125} : memref<64xf32, #shared> times memref<64xf32, #shared> to memref<192xf32, #shared>
   return
 }
 

@@ -56,6 +56,31 @@ func.func @sums(%gate: memref<16x4xf32>, %out: memref<17x4xf32>) attributes {gdn
   return
 }
 
+// The same of one column as a vector, all 16 rows: sums of -50 (i + 1). Factors that follow from the sums i - 15:
+// 2^(i - 15), 3 times 2^(15 - i) and half of the first.
+func.func @factors(%gate: memref<16x4xf32>, %line: memref<16xf32>, %rows: memref<48xf32>) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %gates = memref.alloc() : memref<16x4xf32, #shared>
+  %sums = memref.alloc() : memref<16xf32, #shared>
+  %powers = memref.alloc() : memref<16xf32, #shared>
+  %beta = memref.alloc() : memref<16xf32, #shared>
+  %factors = memref.alloc() : memref<48xf32, #shared>
+  gdn_tile.copy_in %gate[%c0, %c0] dims [0, 1] to %gates : memref<16x4xf32> to memref<16x4xf32, #shared>
+  gdn_tile.cumsum %sums of %gates column %c2 {least = -100.0, factor = 0.5} : memref<16xf32, #shared> of memref<16x4xf32, #shared>
+  gdn_tile.copy_out %sums to %line[%c0] dims [0] : memref<16xf32, #shared> to memref<16xf32>
+  %i = gdn_tile.iota : vector<1x16xi32>
+  %number = arith.sitofp %i : vector<1x16xi32> to vector<1x16xf32>
+  %fifteen = arith.constant dense<15.0> : vector<1x16xf32>
+  %power = arith.subf %number, %fifteen : vector<1x16xf32>
+  %three = arith.constant dense<3.0> : vector<1x16xf32>
+  gdn_tile.store %power, %powers[%c0] dims [0] : vector<1x16xf32>, memref<16xf32, #shared>
+  gdn_tile.store %three, %beta[%c0] dims [0] : vector<1x16xf32>, memref<16xf32, #shared>
+  gdn_tile.decays %powers times %beta to %factors {scale = 0.5} : memref<16xf32, #shared> times memref<16xf32, #shared> to memref<48xf32, #shared>
+  gdn_tile.copy_out %factors to %rows[%c0] dims [0] : memref<48xf32, #shared> to memref<48xf32>
+  return
+}
+
 // q = 1, k = 2, left = 3 in 16 columns, sums[i, c] = -200 i: the decay from j
 // to i is 0 in float32 for i > j and 1 for i = j; above the diagonal 2^200
 // would overflow. So inclusive scores are 32 on the diagonal, strict ones 0;
@@ -90,12 +115,13 @@ func.func @scores(%inclusive: memref<16x16xf32>, %strict: memref<16x16xf32>, %fr
   return
 }
 
-func.func @host(%sums: memref<16x4xf32>, %line: memref<16xf32>, %a: memref<16x16xf32>, %b: memref<16x16xf32>, %c: memref<16x16xf32>, %d: memref<16x16xf32>, %gate: memref<16x4xf32>, %e: memref<17x4xf32>) {
+func.func @host(%sums: memref<16x4xf32>, %line: memref<16xf32>, %a: memref<16x16xf32>, %b: memref<16x16xf32>, %c: memref<16x16xf32>, %d: memref<16x16xf32>, %gate: memref<16x4xf32>, %e: memref<17x4xf32>, %f: memref<16xf32>, %g: memref<48xf32>) {
   %c1 = arith.constant 1 : index
   gdn_tile.launch @cumsum grid(%c1) (%sums, %line : memref<16x4xf32>, memref<16xf32>)
   gdn_tile.launch @inverse grid(%c1) (%a : memref<16x16xf32>)
   gdn_tile.launch @scores grid(%c1) (%b, %c, %d : memref<16x16xf32>, memref<16x16xf32>, memref<16x16xf32>)
   gdn_tile.launch @sums grid(%c1) (%gate, %e : memref<16x4xf32>, memref<17x4xf32>)
+  gdn_tile.launch @factors grid(%c1) (%gate, %f, %g : memref<16x4xf32>, memref<16xf32>, memref<48xf32>)
   return
 }
 
@@ -112,7 +138,9 @@ func.func @main() {
   %e = memref.alloc() : memref<17x4xf32>
   %strong = arith.constant -3.0e+02 : f32
   linalg.fill ins(%strong : f32) outs(%gate : memref<16x4xf32>)
-  call @host(%sums, %line, %a, %b, %c, %d, %gate, %e) : (memref<16x4xf32>, memref<16xf32>, memref<16x16xf32>, memref<16x16xf32>, memref<16x16xf32>, memref<16x16xf32>, memref<16x4xf32>, memref<17x4xf32>) -> ()
+  %f = memref.alloc() : memref<16xf32>
+  %g = memref.alloc() : memref<48xf32>
+  call @host(%sums, %line, %a, %b, %c, %d, %gate, %e, %f, %g) : (memref<16x4xf32>, memref<16xf32>, memref<16x16xf32>, memref<16x16xf32>, memref<16x16xf32>, memref<16x16xf32>, memref<16x4xf32>, memref<17x4xf32>, memref<16xf32>, memref<48xf32>) -> ()
   // CHECK: sizes = [16, 4]
   // CHECK-NEXT: {{^}}{{\[}}[1,   2,   3,   4],
   // CHECK-NEXT: [2,   4,   6,   8],
@@ -159,5 +187,15 @@ func.func @main() {
   // CHECK: [-150,   -150,   0,   0]]
   %6 = memref.cast %e : memref<17x4xf32> to memref<*xf32>
   call @printMemrefF32(%6) : (memref<*xf32>) -> ()
+  // CHECK: sizes = [16]
+  // CHECK-NEXT: [-50, -100, -150, -200, -250, -300, -350, -400, -450, -500, -550, -600, -650, -700, -750, -800]
+  %7 = memref.cast %f : memref<16xf32> to memref<*xf32>
+  call @printMemrefF32(%7) : (memref<*xf32>) -> ()
+  // CHECK: sizes = [48]
+  // CHECK-NEXT: 0.25, 0.5, 1, 98304, 49152,
+  // CHECK-SAME: 12, 6, 3, 1.52588e-05,
+  // CHECK-SAME: 0.125, 0.25, 0.5]
+  %8 = memref.cast %g : memref<48xf32> to memref<*xf32>
+  call @printMemrefF32(%8) : (memref<*xf32>) -> ()
   return
 }

@@ -494,14 +494,36 @@ LogicalResult IotaOp::verify() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult CumsumOp::verify() {
+  auto type = dyn_cast<MemRefType>(getTile().getType());
   if (failed(verifyF32Tile(*this, "tile", getTile())))
     return failure();
+  bool hasSource = static_cast<bool>(getSource());
+  if (hasSource != getLeast().has_value() ||
+      hasSource != getFactor().has_value())
+    return emitOpError("expects 'least' and 'factor' with a source, and only "
+                       "then");
+  if (hasSource) {
+    auto source = cast<MemRefType>(getSource().getType());
+    if (failed(verifyF32Tile(*this, "source", getSource())))
+      return failure();
+    if (type.getRank() != 1 || source.getRank() != 1 + !!getColumn() ||
+        source.getDimSize(0) != type.getDimSize(0))
+      return emitOpError(
+                 "expects a tile of C elements and a source of as many, "
+                 "or a column of a source of C rows, but has ")
+             << type << " and " << source;
+  } else if (getColumn()) {
+    return emitOpError("has a column, but no source");
+  }
   return verifyChunk(*this,
                      cast<MemRefType>(getTile().getType()).getDimSize(0));
 }
 
 void CumsumOp::getEffects(Effects &effects) {
-  addRead(effects, getTileMutable());
+  if (!getSource())
+    addRead(effects, getTileMutable());
+  for (OpOperand &source : getSourceMutable())
+    addRead(effects, source);
   addWrite(effects, getTileMutable());
 }
 

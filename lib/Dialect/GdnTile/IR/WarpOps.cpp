@@ -92,8 +92,8 @@ static bool isWarpOp(Operation *op) {
     return !copy.getToken();
   if (auto cumsum = dyn_cast<CumsumOp>(op))
     return cast<MemRefType>(cumsum.getTile().getType()).getRank() == 1;
-  return isa<AnyOp, BarrierOp, BlockIdOp, BlockInverseOp, CopyOutOp, FreeOp,
-             IotaOp, LoadOp, OwnRowsOp, StageOp, StoreBlockOp, StoreOp,
+  return isa<AnyOp, BarrierOp, BlockIdOp, BlockInverseOp, CopyOutOp, DecaysOp,
+             FreeOp, IotaOp, LoadOp, OwnRowsOp, StageOp, StoreBlockOp, StoreOp,
              WarpEndOp, WarpMmaOp>(op) ||
          !isa<GdnTileDialect>(op->getDialect());
 }
@@ -301,5 +301,41 @@ void BlockInverseOp::getEffects(Effects &effects) {
   effects.emplace_back(MemoryEffects::Read::get(), &getScaleMutable(),
                        resource);
   effects.emplace_back(MemoryEffects::Write::get(), &getScratchMutable(),
+                       resource);
+}
+
+//===----------------------------------------------------------------------===//
+// DecaysOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult DecaysOp::verify() {
+  auto sums = cast<MemRefType>(getSums().getType());
+  auto rows = cast<MemRefType>(getRows().getType());
+  int64_t chunk = sums.getRank() == 1 ? sums.getShape()[0] : 0;
+  bool isFlat = rows.getRank() == 1 && rows.hasStaticShape() &&
+                rows.getNumElements() >= 3 * chunk;
+  for (MemRefType type : {sums, rows})
+    isFlat &= isShared(type) && type.getLayout().isIdentity() &&
+              type.getElementType().isF32();
+  if (!isFlat || (chunk != 16 && chunk != 32 && chunk != 64) ||
+      (getBeta() && getBeta().getType() != sums)) {
+    InFlightDiagnostic error =
+        emitOpError("expects shared-memory tiles of f32, sums and beta of C "
+                    "and rows of at least 3 C elements, C = 16, 32 or 64, but "
+                    "has ")
+        << sums;
+    if (getBeta())
+      error << ", " << getBeta().getType();
+    return error << " and " << rows;
+  }
+  return success();
+}
+
+void DecaysOp::getEffects(Effects &effects) {
+  SideEffects::Resource *resource = SideEffects::DefaultResource::get();
+  effects.emplace_back(MemoryEffects::Read::get(), &getSumsMutable(), resource);
+  for (OpOperand &beta : getBetaMutable())
+    effects.emplace_back(MemoryEffects::Read::get(), &beta, resource);
+  effects.emplace_back(MemoryEffects::Write::get(), &getRowsMutable(),
                        resource);
 }

@@ -155,9 +155,10 @@ std::optional<AheadPart> findAheadPart(scf::ForOp loop) {
   return part;
 }
 
-// Ops whose GPU form has barriers of the whole block in it.
+// Ops whose GPU form is for the first warps of a block or has its barriers in
+// it.
 bool meetsAllWarps(Operation *op) {
-  if (isa<CumsumOp, ScoresOp, TriInverseOp>(op))
+  if (isa<CumsumOp, DecaysOp, ScoresOp, TriInverseOp>(op))
     return true;
   auto sum = dyn_cast<SumOp>(op);
   return sum && cast<VectorType>(sum.getResult().getType()).getDimSize(0) == 1;

@@ -368,14 +368,26 @@ class GdnTile_SharedOp<string mnemonic>
   let hasVerifier = 1;
 }
 
-def GdnTile_CumsumOp : GdnTile_SharedOp<"cumsum"> {
-  let summary = "inclusive prefix sum of a shared tile along dimension 0, in place";
+def GdnTile_CumsumOp : GdnTile_Op<"cumsum", [
+    AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "inclusive prefix sum of a shared tile along dimension 0";
   let description = [{
-    `memref<Cxf32>` or `memref<CxNxf32>` in shared memory, C = 16, 32 or 64. The
-    combination order is fixed.
+    `memref<Cxf32>` or `memref<CxNxf32>` in shared memory, C = 16, 32 or 64, in place. Of a
+    source, `memref<Cxf32>` or a column of a `memref<CxNxf32>`, into a `memref<Cxf32>`: the sums of
+    factor * max(source[i], least). The combination order is fixed.
+
+    ```mlir
+    gdn_tile.cumsum %sums of %gates column %head {least = -104.0, factor = 1.44}
+        : memref<64xf32, #shared> of memref<64x4xf32, #shared>
+    ```
   }];
-  let arguments = (ins AnyMemRef:$tile);
-  let assemblyFormat = "$tile attr-dict `:` type($tile)";
+  let arguments = (ins AnyMemRef:$tile, Optional<AnyMemRef>:$source, Optional<Index>:$column,
+                       OptionalAttr<F64Attr>:$least, OptionalAttr<F64Attr>:$factor);
+  let assemblyFormat = [{
+    $tile (`of` $source^)? (`column` $column^)? attr-dict `:` type($tile) (`of` type($source)^)?
+  }];
+  let hasVerifier = 1;
 }
 
 def GdnTile_CopySumsOp : GdnTile_CopyOp<"copy_sums"> {

@@ -203,4 +203,27 @@ def GdnTile_BlockInverseOp : GdnTile_Op<"block_inverse", [
   let hasVerifier = 1;
 }
 
+def GdnTile_DecaysOp : GdnTile_Op<"decays", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "factors of tokens that follow from the sums of their gates";
+  let description = [{
+    With s = `sums`, in log2 units, and b = `beta`, 1 without it, the first elements of `rows` become, i = 0 .. C - 1:
+
+        rows[i] = 2^s_i,  rows[C + i] = 2^(s_(C-1) - s_i) b_i,  rows[2 C + i] = scale 2^s_i
+
+    `sums` and `beta` are `memref<Cxf32>`, C = 16, 32 or 64, `rows` a tile of rank 1 with at least 3 C elements, all in shared
+    memory. By one warp, a token or two in each lane.
+
+    ```mlir
+    gdn_tile.decays %sums times %beta to %rows {scale = 0.125}
+        : memref<64xf32, #shared> times memref<64xf32, #shared> to memref<192xf32, #shared>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$sums, Optional<AnyMemRef>:$beta, AnyMemRef:$rows, F64Attr:$scale);
+  let assemblyFormat = [{
+    $sums (`times` $beta^)? `to` $rows attr-dict `:` type($sums) (`times` type($beta)^)? `to` type($rows)
+  }];
+  let hasVerifier = 1;
+}
+
 #endif // GDN_DIALECT_GDNTILE_IR_GDNTILEWARPOPS_TD
