@@ -160,10 +160,11 @@ static Value countChunksOfSegment(RecurrencePlan &plan,
                               : b.createOrFold<arith::AddIOp>(later, one);
   // The first one counts as more than one piece.
   Value fifths = b.createOrFold<arith::AddIOp>(
-      mul(pieces, constant(kChunksPerExtra)), one);
-  Value chunks = max(ceilDiv(mul(longest, constant(kChunksPerExtra)), fifths),
-                     constant(plan.segmentChunks));
-  Value extra = ceilDiv(chunks, constant(kChunksPerExtra));
+      mul(pieces, constant(plan.getChunksPerExtra())), one);
+  Value chunks =
+      max(ceilDiv(mul(longest, constant(plan.getChunksPerExtra())), fifths),
+          constant(plan.segmentChunks));
+  Value extra = ceilDiv(chunks, constant(plan.getChunksPerExtra()));
   Value others = b.createOrFold<arith::SubIOp>(longest, one);
   Value least = max(b.createOrFold<arith::AddIOp>(
                         mul(chunks, constant(kLeastSegments - 1)), extra),

@@ -145,7 +145,13 @@ struct RecurrencePlan {
   SequencesOf getSequences() const {
     return {offsets, length, sequences, chunk, every};
   }
-  SegmentsOf getSegments() const { return {getSequences(), chunksOfSegment}; }
+  SegmentsOf getSegments() const {
+    return {getSequences(), chunksOfSegment, getChunksPerExtra()};
+  }
+  /// Chunks of a segment for one that the first has more. Of three, one is
+  /// found while the first is scanned, by a kernel that takes 4/3 of a scan's
+  /// time; with more, memory bounds both.
+  int64_t getChunksPerExtra() const { return segments == 3 ? 3 : 5; }
   bool splitsTransitions() const { return !type.isF32() && keyPad <= 128; }
   /// 1 if `count` times `each` is `wideFrom` or more, else 0.
   Value isWide(ImplicitLocOpBuilder &b, Value count, int64_t each) const;

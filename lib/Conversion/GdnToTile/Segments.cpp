@@ -24,7 +24,7 @@ static Value tokensOf(ImplicitLocOpBuilder &host, const SegmentsOf &of) {
 // Of X tokens, and E more in the first segment: (length - 1 - E) / X.
 Value SegmentsOf::boundariesOfEach(ImplicitLocOpBuilder &host) const {
   Value extra = host.createOrFold<arith::CeilDivUIOp>(
-      chunks, constant(host, kChunksPerExtra));
+      chunks, constant(host, chunksPerExtra));
   Value first = host.createOrFold<arith::AddIOp>(
       host.createOrFold<arith::MulIOp>(extra, constant(host, sequences.chunk)),
       constant(host, 1));
@@ -56,7 +56,7 @@ SegmentMap::SegmentMap(KernelBuilder &k, const SegmentsOf &of)
     return;
   ImplicitLocOpBuilder host(k.getLoc(), k.getHost());
   chunks = k.sizeArgument(of.chunks);
-  extraChunks = k.ceilDiv(chunks, k.index(kChunksPerExtra));
+  extraChunks = k.ceilDiv(chunks, k.index(of.chunksPerExtra));
   tokens = k.mul(chunks, k.index(of.sequences.chunk));
   extraTokens = k.mul(extraChunks, k.index(of.sequences.chunk));
   if (!of.sequences.offsets)

@@ -12,14 +12,11 @@
 
 namespace mlir::gdn {
 
-/// Chunks of a segment for one that the first of a sequence has more: it is
-/// scanned while slower kernels find what later ones start from.
-constexpr int64_t kChunksPerExtra = 5;
-
 /// Host side: sequences cut into segments of `chunks` chunks, the first of a
-/// sequence a fifth more, the last fewer; an empty sequence is one segment of
-/// no chunks. The *boundary* behind a segment is numbered like the segment; the
-/// last has none, so a sequence of b boundaries has b + 1 segments.
+/// sequence with one more for every `chunksPerExtra`, the last with fewer; an
+/// empty sequence is one segment of no chunks. The *boundary* behind a segment
+/// is numbered like the segment; the last has none, so a sequence of b
+/// boundaries has b + 1 segments.
 ///
 /// With X tokens per segment, the place of boundary j in a grid or workspace is
 /// n b + j. Packed sequences, whose lengths the host does not know, have it at
@@ -29,6 +26,7 @@ struct SegmentsOf {
   SequencesOf sequences;
   /// Null: every sequence is one segment, and there are no boundaries.
   Value chunks;
+  int64_t chunksPerExtra;
 
   /// Number of places of boundaries, and so of segments behind one.
   Value countBoundaries(ImplicitLocOpBuilder &host) const;

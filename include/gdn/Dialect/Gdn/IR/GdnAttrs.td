@@ -79,13 +79,13 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     | `overlap` | `step` phases: launches in front and behind may overlap with this one (programmatic dependent launch; sm_90 and later) |
     | `precision` | `default` or `high`: see below |
 
-    With `segmented` a segment has L chunks, the first of a sequence E = ceil(L / 5)
-    more, the last fewer. L is computed when the function is called, so one compiled
+    With `segmented` a segment has L chunks, the first of a sequence E = ceil(L / X)
+    more, X = 5 (3 with `segments` = 3), the last fewer. L is computed when the function is called, so one compiled
     function cuts a single long sequence into `segments` pieces and leaves a large batch
     whole, without the kernels that segments need. Of N sequences with C chunks each may
     have G = 1 + floor((`segments` - 1) / N) segments:
 
-        L = max(`segment_chunks`, ceil(5 C / (5 G + 1)))   if G >= 3, C > 2 L + E and
+        L = max(`segment_chunks`, ceil(X C / (X G + 1)))   if G >= 3, C > 2 L + E and
                                                            C > 4 `segment_chunks`
         L = C + 1                                          otherwise: nothing is cut
 
