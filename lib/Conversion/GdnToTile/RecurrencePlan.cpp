@@ -159,10 +159,10 @@ static Value countChunksOfSegment(RecurrencePlan &plan,
   Value pieces = plan.offsets ? constant(plan.segments)
                               : b.createOrFold<arith::AddIOp>(later, one);
   // The first one counts as more than one piece.
-  Value fifths = b.createOrFold<arith::AddIOp>(
+  Value shares = b.createOrFold<arith::AddIOp>(
       mul(pieces, constant(plan.getChunksPerExtra())), one);
   Value chunks =
-      max(ceilDiv(mul(longest, constant(plan.getChunksPerExtra())), fifths),
+      max(ceilDiv(mul(longest, constant(plan.getChunksPerExtra())), shares),
           constant(plan.segmentChunks));
   Value extra = ceilDiv(chunks, constant(plan.getChunksPerExtra()));
   Value others = b.createOrFold<arith::SubIOp>(longest, one);

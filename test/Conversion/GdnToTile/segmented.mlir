@@ -190,6 +190,29 @@ func.func @two(%q: memref<3x65x1x16xf32>, %o: memref<3x65x1x16xf32>, %s: memref<
 
 // -----
 
+// Of three segments the first has a third more chunks: 27, 20 and 17.
+
+// CHECK-LABEL: func @three_scan(
+// CHECK-DAG: %[[LONGEST:.*]] = arith.constant 432 : index
+// CHECK-DAG: %[[X:.*]] = arith.constant 320 : index
+// CHECK-DAG: %[[EXTRA:.*]] = arith.constant 112 : index
+// CHECK: %[[BEFORE:.*]] = arith.muli %{{.*}}, %[[EXTRA]]
+// CHECK: %[[EQUAL:.*]] = arith.muli %{{.*}}, %[[X]]
+// CHECK: arith.addi %[[EQUAL]], %[[BEFORE]]
+// CHECK: arith.subi %[[LONGEST]], %[[BEFORE]]
+// CHECK-LABEL: func @three(
+// CHECK: memref.alloc() : memref<2x2x1x16x16xf32>
+// CHECK: gdn_tile.launch @three_scan grid(%c1)
+// CHECK-NEXT: gdn_tile.launch @three_segments grid(%c2)
+func.func @three(%q: memref<1x1024x1x16xf32>, %o: memref<1x1024x1x16xf32>, %s: memref<1x1x16x16xf32>) {
+  gdn.recurrence ins(%q, %q, %q : memref<1x1024x1x16xf32>, memref<1x1024x1x16xf32>, memref<1x1024x1x16xf32>)
+      outs(%o, %s : memref<1x1024x1x16xf32>, memref<1x1x16x16xf32>)
+      {schedule = #gdn.schedule<phases = segmented, chunk = 16, value_block = 16, segments = 3>}
+  return
+}
+
+// -----
+
 // Four segments of each of two sequences. Of float32 inputs, transition
 // matrices stay float32 and are stored transposed; the next is on its way while
 // one is applied.

@@ -80,10 +80,10 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     | `precision` | `default` or `high`: see below |
 
     With `segmented` a segment has L chunks, the first of a sequence E = ceil(L / X)
-    more, X = 5 (3 with `segments` = 3), the last fewer. L is computed when the function is called, so one compiled
-    function cuts a single long sequence into `segments` pieces and leaves a large batch
-    whole, without the kernels that segments need. Of N sequences with C chunks each may
-    have G = 1 + floor((`segments` - 1) / N) segments:
+    more, X = 5 (3 with `segments` = 3), the last fewer. L is computed when the function
+    is called, so one compiled function cuts a single long sequence into `segments` pieces
+    and leaves a large batch whole, without the kernels that segments need. Of N sequences
+    with C chunks each may have G = 1 + floor((`segments` - 1) / N) segments:
 
         L = max(`segment_chunks`, ceil(X C / (X G + 1)))   if G >= 3, C > 2 L + E and
                                                            C > 4 `segment_chunks`
