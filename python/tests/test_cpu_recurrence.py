@@ -37,7 +37,7 @@ FORMS = {
     "empty": dict(T=0, K=16, V=8, chunk=16),
     "dynamic": dict(T=33, K=16, V=16, chunk=32, B=2, dynamic=True, state_layout="k_first"),
     "packed_dynamic": dict(T=41, K=16, V=16, chunk=32, offsets=(0, 40, 40, 41), dynamic=True),
-    # Three segments of three chunks, the last one short; then one of two chunks; then one per chunk.
+    # Three segments of four, three and two chunks, the last one short; then one of two chunks; then one per chunk.
     "segmented": dict(T=133, K=16, V=40, chunk=16, segments=6, B=2),
     "segmented_short": dict(T=31, K=24, V=24, chunk=16, segments=4, segment_chunks=2, dynamic=True, B=2),
     "segmented_k": dict(

@@ -106,8 +106,8 @@ def test_high_precision_by_families(phases):
     assert not failures, "\n".join(failures)
 
 
-# Errors of o, in float32, and of the state with second parts in chunks with large entries of the inverse; with all
-# operands in one part they were 3.9e-3 3.6e-3, 13e-3 19e-3, 3.1e-3 2.7e-3, 6.5e-3 7.8e-3 and 20e-3 27e-3.
+# Errors of o, in float32, and of the state with second parts in chunks with large entries of the inverse. All
+# operands in one part leave 3.9e-3 3.6e-3, 13e-3 19e-3, 3.1e-3 2.7e-3, 6.5e-3 7.8e-3 and 20e-3 27e-3.
 HARD = {
     "near-equal keys, beta 0.99": (2.8e-3, 8e-4),
     "equal keys, beta 1": (3.4e-3, 3.2e-3),

@@ -148,6 +148,34 @@ def test_eight_tokens_enter_a_float32_state_exactly(form_name):
     assert reference.ratio(results[1], want[1]) < 5e-7
 
 
+def test_heads_that_are_no_multiple_of_a_blocks():
+    """Three value heads for each key head and chunks of two warps: the second block of a key head has one head, and
+    gates and beta beside it are those of the next key head. The last gates are below what an exponent takes."""
+    T, Hqk, Hv, K, V = 40, 2, 6, 32, 16
+    rng = np.random.default_rng(1)
+    keys = rng.standard_normal((2, 1, T, Hqk, K))
+    keys /= np.linalg.norm(keys, axis=-1, keepdims=True)
+    gate = -np.abs(rng.standard_normal((1, T, Hv)))
+    gate[:, -3] = -1e30
+    x = {
+        "q": recurrences.store(keys[0], "bf16"),
+        "k": recurrences.store(keys[1], "bf16"),
+        "v": recurrences.store(rng.standard_normal((1, T, Hv, V)), "bf16"),
+        "gate": recurrences.store(gate, "f32"),
+        "beta": recurrences.store(rng.uniform(0, 1, (1, T, Hv)), "f32"),
+        "state": recurrences.store(rng.standard_normal((1, Hv, V, K)), "f32"),
+    }
+    values = {name: recurrences.read(value, "bf16" if name in ("q", "k", "v") else "f32") for name, value in x.items()}
+    want_o, want = reference.recurrence(**values)
+    text = build.recurrence(
+        1, T, Hqk, Hv, K, V, gate="head", beta=True, schedule=build.schedule("split", 32, 16, 2)
+    )
+    state, o = x.pop("state"), recurrences.store(np.full((1, T, Hv, V), np.nan), "bf16")
+    run(text, [*x.values(), o, state])
+    assert reference.ratio(recurrences.read(o, "bf16"), want_o) < 8e-3
+    assert reference.ratio(state, want) < 1e-2
+
+
 HIGH = {
     "c32": dict(T=75, K=24, V=16, chunk=32),
     "segmented": dict(T=133, K=16, V=40, chunk=16, segments=6),

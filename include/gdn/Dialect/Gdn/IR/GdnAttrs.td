@@ -101,17 +101,20 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     other segments are scanned.
 
     Products of 16-bit inputs run on 16-bit tensor cores. With `precision = default`
-    what is computed inside of a chunk (the state, the errors W, the new values U, the
-    scores P, with a gate per channel the decayed copies of q and k) is rounded to 16
-    bits where it is an operand; only T has two parts where one would lose it. With
-    `precision = high` each of them is a pair of 16-bit numbers, the second what the
-    first has left, and a product is the sum of two or three: all but the last part by
-    the last. So no operand is rounded by more than 2^-16 (bf16; f16 2^-21 where it does
-    not underflow), and the errors of the final state are those of float32 sums. Of o
-    the rounding to its own type is left, 1.7e-3 of the norm for bf16: ask for an `out`
-    of float32. A scan has twice as many products and fewer stages, scores take twice
-    the memory. The step phases token by token, float32 inputs (three TF32 passes) and
-    the CPU levels compute in about float32 with either.
+    what is computed inside of a chunk (the state, the errors W, the new values U,
+    the scores P, with a gate per channel the decayed copies of q and k) is rounded
+    to 16 bits where it is an operand; where T has large entries (above 0.4 below
+    its diagonal, as near-equal keys have with little decay) T, W and U have a
+    second part in the rest of the chunk, whose scan then takes up to twice as long.
+    With `precision = high` each of them is a pair of 16-bit numbers, the second
+    what the first has left, and a product is the sum of two or three: all but the
+    last part by the last. So no operand is rounded by more than 2^-16 (bf16; f16
+    2^-21 where it does not underflow), and the errors of the final state are those
+    of float32 sums. Of o the rounding to its own type is left, 1.7e-3 of the norm
+    for bf16: ask for an `out` of float32. A scan has twice as many products and
+    fewer stages, scores take twice the memory. The step phases token by token,
+    float32 inputs (three TF32 passes) and the CPU levels compute in about float32
+    with either.
 
     With `phases = auto`, the default, only `precision` is asked for and
     `gdn-select-schedule` chooses the rest: `#gdn.schedule<precision = high>`.
