@@ -277,9 +277,9 @@ void ChannelPrepareKernel::writeInverse(Value products) {
   InverseWriter writer(k, plan, result, betaTile, inverse, gates, slot, head);
   for (int64_t i = 0; i < c / WarpInverse::kBlock; ++i) {
     result.substitute(i);
-    writer.begin(i);
     for (int64_t j = 0; j <= i; ++j)
-      writer.store(j, /*decay=*/Value());
+      writer.store(i, j, /*decay=*/Value());
+    writer.finishRow(i);
   }
   writer.finish();
 }

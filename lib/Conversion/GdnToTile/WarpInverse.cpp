@@ -103,8 +103,7 @@ InverseWriter::InverseWriter(KernelBuilder &k, const RecurrencePlan &plan,
   k.store(k.zero({1, c}, k.getF32Type()), {factors, {at(kSplit)}, {0}, {}});
 }
 
-void InverseWriter::begin(int64_t i) {
-  row = i;
+void InverseWriter::finishRow(int64_t i) {
   if (!plan.isUnit)
     return;
   Value largest = k.select(isEarlier(k, /*orSame=*/false),
@@ -116,7 +115,12 @@ void InverseWriter::begin(int64_t i) {
   if (i > 0)
     isAny = arith::OrIOp::create(k, isSplit.back(), isAny);
   isSplit.push_back(isAny);
-  k.onlyIn(isAny, [&] { markRows(i); });
+  k.onlyIn(isAny, [&] {
+    markRows(i);
+    for (auto [j, block] : llvm::enumerate(rowBlocks))
+      storeLow(block, i, j);
+  });
+  rowBlocks.clear();
 }
 
 // The split rows of a block, from the first with a large entry on: through
@@ -131,34 +135,31 @@ void InverseWriter::markRows(int64_t i) {
   k.store(rows, access);
 }
 
-void InverseWriter::store(int64_t j, Value decay) {
-  Value block = inverse.at(j, row);
+void InverseWriter::store(int64_t i, int64_t j, Value decay) {
+  Value block = inverse.at(j, i);
   if (decay)
     block = k.fmul(block, decay);
   if (!plan.isUnit) {
     block = k.fmul(block,
-                   k.load({beta, {k.index(row * WarpInverse::kBlock)}, {0}, {}},
+                   k.load({beta, {k.index(i * WarpInverse::kBlock)}, {0}, {}},
                           {1, WarpInverse::kBlock}));
-    return rows.store(k, block, row, j, plan.inverseParts);
+    return rows.store(k, block, i, j, plan.inverseParts);
   }
-  if (j == row)
+  if (i == j)
     block = k.select(isEarlier(k, /*orSame=*/false), block, k.constant(0.0));
-  rows.store(k, block, row, j, /*parts=*/1);
-  auto branch = scf::IfOp::create(k, isSplit[row]);
-  OpBuilder::InsertionGuard guard(k);
-  k.setInsertionPointToStart(branch.thenBlock());
-  storeLow(block, j);
+  rows.store(k, block, i, j, /*parts=*/1);
+  rowBlocks.push_back(block);
 }
 
 // What the rounding has left of split rows; zeros of others.
-void InverseWriter::storeLow(Value block, int64_t j) {
+void InverseWriter::storeLow(Value block, int64_t i, int64_t j) {
   constexpr int64_t size = WarpInverse::kBlock;
   Value error = k.roundingError(block, k.convert(block, plan.type));
   Value areSplit =
-      k.load({factors, {at(kSplit, row * size)}, {0}, {}}, {1, size});
+      k.load({factors, {at(kSplit, i * size)}, {0}, {}}, {1, size});
   Value isOwn = k.broadcast(k.greater(areSplit, k.constant(0.0)), {size, size});
   Value low = k.select(isOwn, error, k.constant(0.0));
-  rows.storePart(k, k.convert(low, plan.type), row, j, /*part=*/1);
+  rows.storePart(k, k.convert(low, plan.type), i, j, /*part=*/1);
 }
 
 void InverseWriter::finish() {

@@ -84,16 +84,17 @@ public:
                 const WarpInverse &inverse, Value beta, Value workspace,
                 Value gates, Value slot, Value head);
 
-  /// Row i of blocks: the beginning, and the block of each column j <= i times
-  /// its decay, if any.
-  void begin(int64_t i);
-  void store(int64_t j, Value decay);
+  /// Row i of blocks, the block of each column j <= i times its decay, if any;
+  /// and behind them second parts, all in one branch: in front of it the blocks
+  /// of a row are straight code, whose latencies ptxas hides.
+  void store(int64_t i, int64_t j, Value decay);
+  void finishRow(int64_t i);
   /// Behind the last row: what the scan has to know of all rows.
   void finish();
 
 private:
   void markRows(int64_t i);
-  void storeLow(Value block, int64_t j);
+  void storeLow(Value block, int64_t i, int64_t j);
   Value at(GateRow row, int64_t token = 0) {
     return k.index(plan.getGateRow(row) - firstFactor + token);
   }
@@ -108,10 +109,10 @@ private:
   /// on.
   Value factors;
   int64_t firstFactor = 0;
-  /// The row of blocks: where entries are large, and whether anywhere in it or
-  /// in front of it.
-  int64_t row = 0;
+  /// The row of blocks: where entries are large, and the blocks.
   Value isLarge;
+  SmallVector<Value> rowBlocks;
+  /// Whether entries are large anywhere in a row or in front of it.
   SmallVector<Value> isSplit;
 };
 

@@ -251,8 +251,6 @@ void WarpPrepareKernel::writeRow(int64_t i) {
   Value late;
   if (gate)
     late = k.load({sums, {k.index(i * kBlock)}, {0}, {}}, {1, kBlock});
-  if (inverseRows)
-    inverseRows->begin(i);
   for (int64_t j = 0; j <= i; ++j) {
     Value decay = gate ? decayOf(late, j, i == j) : Value();
     if (scoreRows) {
@@ -266,8 +264,10 @@ void WarpPrepareKernel::writeRow(int64_t i) {
       scoreRows->store(k, score, i, j, plan.parts);
     }
     if (inverseRows)
-      inverseRows->store(j, decay);
+      inverseRows->store(i, j, decay);
   }
+  if (inverseRows)
+    inverseRows->finishRow(i);
 }
 
 void WarpPrepareKernel::buildHead(Value item, bool makesInverse,

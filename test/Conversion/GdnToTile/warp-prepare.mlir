@@ -42,8 +42,22 @@
 // CHECK: %[[MINUS:.*]] = arith.mulf %[[BETA0]]
 // CHECK: %[[SPREAD0:.*]] = vector.broadcast %[[MINUS]]
 // CHECK: %[[LEFT0:.*]] = arith.mulf %[[X]]#0, %[[SPREAD0]]
-// Row 0: large entries below the diagonal, anywhere in the block.
+// Row 0, without a branch between its blocks.
+// The exponent is masked before exp2, and so is the score, which beta is a factor of.
+// CHECK: %[[MASK:.*]] = arith.cmpi sle
+// CHECK: %[[E:.*]] = arith.select %[[MASK]]
+// CHECK: math.exp2 %[[E]]
+// CHECK: %[[COLUMN:.*]] = gdn_tile.load %[[BETA]][%c0] dims [0] : {{.*}}, vector<16x1xf32>
+// CHECK: %[[SPREAD:.*]] = vector.broadcast %[[COLUMN]]
+// CHECK: %[[SCORE:.*]] = arith.mulf %{{.*}}, %[[SPREAD]]
+// CHECK: arith.select %[[MASK]], %[[SCORE]]
+// CHECK: gdn_tile.store_block %{{.*}}, %[[SCORES:.*]][%{{.*}}, %{{.*}}, %c0, %c0] : vector<16x16xbf16>, memref<?x4x96x8xbf16>
+// N without its diagonal, rounded.
 // CHECK: %[[STRICT:.*]] = arith.cmpi slt
+// CHECK: %[[N:.*]] = arith.select %[[STRICT]]
+// CHECK: %[[ROUNDED:.*]] = arith.truncf %[[N]]
+// CHECK: gdn_tile.store_block %[[ROUNDED]], %[[INVERSE:.*]][%{{.*}}, %{{.*}}, %c0, %c0, %c0] : vector<16x16xbf16>, memref<?x4x2x96x8xbf16>
+// Large entries below the diagonal, anywhere in the block.
 // CHECK: %[[SIZE:.*]] = math.absf %[[X]]#0
 // CHECK: %[[BELOW:.*]] = arith.select %[[STRICT]], %[[SIZE]]
 // CHECK: %[[LARGE:.*]] = arith.cmpf ogt, %[[BELOW]]
@@ -54,25 +68,10 @@
 // CHECK-NEXT: %[[ONES:.*]] = arith.select %[[ANY]]
 // CHECK-NEXT: gdn_tile.store %[[ONES]], %[[FACTORS]][%c0]
 // CHECK-NEXT: %[[AGAIN:.*]] = gdn_tile.load %[[FACTORS]][%c0] dims [0] : {{.*}}, vector<16x1xf32>
-// CHECK-NEXT: %[[UPTO:.*]] = arith.cmpi sle
-// CHECK: %[[FOUND:.*]] = arith.andi %[[UPTO]]
+// CHECK: %[[FOUND:.*]] = arith.andi %[[MASK]]
 // CHECK: gdn_tile.any %[[FOUND]] : vector<16x16xi1> to vector<1x16xi1>
 // CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c0]
-// CHECK-NEXT: }
-// The exponent is masked before exp2, and so is the score, which beta is a factor of.
-// CHECK: %[[MASK:.*]] = arith.cmpi sle
-// CHECK: %[[E:.*]] = arith.select %[[MASK]]
-// CHECK: math.exp2 %[[E]]
-// CHECK: %[[COLUMN:.*]] = gdn_tile.load %[[BETA]][%c0] dims [0] : {{.*}}, vector<16x1xf32>
-// CHECK: %[[SPREAD:.*]] = vector.broadcast %[[COLUMN]]
-// CHECK: %[[SCORE:.*]] = arith.mulf %{{.*}}, %[[SPREAD]]
-// CHECK: arith.select %[[MASK]], %[[SCORE]]
-// CHECK: gdn_tile.store_block %{{.*}}, %[[SCORES:.*]][%{{.*}}, %{{.*}}, %c0, %c0] : vector<16x16xbf16>, memref<?x4x96x8xbf16>
-// N without its diagonal, rounded; what the rounding leaves only where rows are split, and only theirs.
-// CHECK: %[[N:.*]] = arith.select %[[STRICT]]
-// CHECK: %[[ROUNDED:.*]] = arith.truncf %[[N]]
-// CHECK: gdn_tile.store_block %[[ROUNDED]], %[[INVERSE:.*]][%{{.*}}, %{{.*}}, %c0, %c0, %c0] : vector<16x16xbf16>, memref<?x4x2x96x8xbf16>
-// CHECK: scf.if %[[SPLIT0]] {
+// What the rounding of N leaves, of split rows only.
 // CHECK-DAG: %[[BACK:.*]] = arith.extf %[[ROUNDED]]
 // CHECK-DAG: %[[ROWS:.*]] = gdn_tile.load %[[FACTORS]][%c0] dims [0] : {{.*}}, vector<1x16xf32>
 // CHECK-DAG: %[[ARE:.*]] = arith.cmpf ogt, %[[ROWS]]
@@ -86,22 +85,21 @@
 // CHECK: %[[M10:.*]] = gdn_tile.load %[[M]][%c16, %c0]
 // CHECK: %[[Y:.*]] = gdn_tile.warp_mma %[[LEFT0]], %[[M10]] bf16x3
 // CHECK: %[[Z01:.*]] = gdn_tile.warp_mma %[[Y]], %[[X]]#3 bf16x3
-// All its rows are split behind one of row 0.
+// Block (1, 1) behind (1, 0), then the second parts of both; all rows are split behind one of row 0.
+// CHECK-NOT: scf.if
+// CHECK: gdn_tile.store_block %{{.*}}, %[[SCORES]][%{{.*}}, %{{.*}}, %c32, %c0]
+// CHECK: arith.mulf %[[Z01]]
+// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c0, %c32, %c0]
+// CHECK-NOT: scf.if
+// CHECK: gdn_tile.store_block %{{.*}}, %[[SCORES]][%{{.*}}, %{{.*}}, %c64, %c0]
+// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c0, %c64, %c0]
 // CHECK: %[[ANY1:.*]] = gdn_tile.any
 // CHECK-NEXT: %[[SPLIT1:.*]] = arith.ori %[[SPLIT0]], %[[ANY1]]
 // CHECK-NEXT: scf.if %[[SPLIT1]] {
 // CHECK: %[[BEFORE:.*]] = arith.select %[[SPLIT0]]
 // CHECK: vector.broadcast %[[BEFORE]]
 // CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c16]
-// Block (1, 0) behind (0, 0), (1, 1) behind that.
-// CHECK: gdn_tile.store_block %{{.*}}, %[[SCORES]][%{{.*}}, %{{.*}}, %c32, %c0]
-// CHECK: arith.mulf %[[Z01]]
-// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c0, %c32, %c0]
-// CHECK: scf.if %[[SPLIT1]] {
 // CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c32, %c0]
-// CHECK: gdn_tile.store_block %{{.*}}, %[[SCORES]][%{{.*}}, %{{.*}}, %c64, %c0]
-// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c0, %c64, %c0]
-// CHECK: scf.if %[[SPLIT1]] {
 // CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c64, %c0]
 // Zeros for the rows of blocks without a split row, if there is another with one; and the flag.
 // CHECK: scf.if %[[SPLIT0]] {
