@@ -76,6 +76,8 @@ static IndexRange getRange(Value value, int depth = 0) {
     return {std::min(a.min, b.min), std::min(a.max, b.max)};
   if (isa<arith::MaxSIOp>(op))
     return {std::max(a.min, b.min), std::max(a.max, b.max)};
+  if (isa<arith::AndIOp>(op) && b.min >= 0)
+    return {0, b.max};
   if (a.min < 0)
     return {};
   if (isa<arith::RemSIOp, arith::RemUIOp>(op) && b.min > 0)

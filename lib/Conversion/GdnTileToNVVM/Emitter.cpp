@@ -251,6 +251,11 @@ Value Emitter::advance(Value pointer, int64_t bytes) {
                              LLVM::GEPArg(static_cast<int32_t>(bytes)));
 }
 
+// LLVM moves loads and stores across nvvm.griddepcontrol, which is none to it.
+void Emitter::awaitLaunch() {
+  inlineAsm(Type(), "griddepcontrol.wait;", "~{memory}", {});
+}
+
 Value Emitter::inlineAsm(Type result, StringRef text, StringRef constraints,
                          ValueRange operands) {
   auto op = LLVM::InlineAsmOp::create(

@@ -110,6 +110,8 @@ public:
                   bool streaming = false);
   Value loadF32(Value sharedPointer);
   void storeF32(Value value, Value sharedPointer);
+  /// Waits for the grid in front of a dependent launch.
+  void awaitLaunch();
   Value inlineAsm(Type result, StringRef text, StringRef constraints,
                   ValueRange operands);
 };

@@ -47,6 +47,11 @@ struct Part {
   KernelInfo info;
 };
 
+bool awaitsLaunch(func::FuncOp kernel) {
+  return kernel.walk([](AwaitLaunchOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 struct ConvertGdnTileToNVVMPass
     : gdn::impl::ConvertGdnTileToNVVMPassBase<ConvertGdnTileToNVVMPass> {
   using ConvertGdnTileToNVVMPassBase::ConvertGdnTileToNVVMPassBase;
@@ -89,17 +94,21 @@ private:
                               const llvm::StringMap<KernelInfo> &infos);
   void findOverlaps();
 
-  /// Kernels beside which the next one is launched, and those launched so.
-  llvm::StringSet<> startsNext, startsEarly;
+  /// Kernels beside which the next one is launched, those of them for which it
+  /// waits soon, and those launched so.
+  llvm::StringSet<> startsNext, isAwaited, startsEarly;
 };
 
 void ConvertGdnTileToNVVMPass::findOverlaps() {
   startsNext.clear();
+  isAwaited.clear();
   startsEarly.clear();
   LaunchOp last;
   getOperation().walk([&](LaunchOp launch) {
     if (launch.getBeside() && last && last->getBlock() == launch->getBlock()) {
-      startsNext.insert(last.getKernel());
+      auto kernel =
+          getOperation().lookupSymbol<func::FuncOp>(launch.getKernel());
+      (awaitsLaunch(kernel) ? isAwaited : startsNext).insert(last.getKernel());
       startsEarly.insert(launch.getKernel());
     }
     last = launch;
@@ -158,7 +167,9 @@ LogicalResult ConvertGdnTileToNVVMPass::convertKernel(Part &part,
   expandRefinements(part.func);
   KernelLowering kernel(part.func, gpu);
   kernel.startsNext = startsNext.contains(part.func.getName());
+  kernel.isAwaited = isAwaited.contains(part.func.getName());
   kernel.startsEarly = startsEarly.contains(part.func.getName());
+  kernel.awaitsLaunch = awaitsLaunch(part.func);
   if (failed(kernel.analyze()))
     return failure();
   part.info = {kernel.getBlockThreads(), kernel.getSharedBytes(),

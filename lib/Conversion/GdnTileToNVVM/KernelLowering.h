@@ -50,6 +50,10 @@ public:
   /// Whether the next kernel may start as soon as all blocks of this one have,
   /// and whether this one starts so: then it ends no earlier than the other.
   bool startsNext = false, startsEarly = false;
+  /// Whether it waits for the kernel in front where its program says so, and
+  /// whether the next kernel waits so for this one: then that need not start
+  /// before this one ends, where it would take places and memory's time away.
+  bool awaitsLaunch = false, isAwaited = false;
 
   /// Checks that the kernel can be lowered, places its shared memory and
   /// records the accesses. Errors are reported at the ops.

@@ -55,7 +55,7 @@ struct FuncPattern : TilePattern<func::FuncOp> {
       return failure();
     for (auto [i, argument] : llvm::enumerate(op.getArgumentTypes()))
       setArgumentAttrs(kernelFunc, i, argument);
-    if (kernel.startsNext) {
+    if (kernel.startsNext && !kernel.awaitsLaunch) {
       rewriter.setInsertionPointToStart(&kernelFunc.getBody().front());
       NVVM::GriddepcontrolOp::create(
           rewriter, op.getLoc(), NVVM::GridDepActionKind::launch_dependents);
@@ -89,7 +89,7 @@ struct ReturnPattern : TilePattern<func::ReturnOp> {
                   ConversionPatternRewriter &rewriter) const override {
     // What is launched behind this kernel waits for it alone: so its last block
     // waits for the kernel in front. Others make room for further blocks.
-    if (kernel.startsEarly) {
+    if (kernel.startsEarly && !kernel.awaitsLaunch) {
       Emitter e(rewriter, op.getLoc());
       Value id = NVVM::BlockIdXOp::create(rewriter, e.loc, e.i32());
       Value count = NVVM::GridDimXOp::create(rewriter, e.loc, e.i32());
@@ -98,11 +98,13 @@ struct ReturnPattern : TilePattern<func::ReturnOp> {
                                           LLVM::ICmpPredicate::eq, id, last);
       scf::IfOp::create(rewriter, e.loc, isLast,
                         [&](OpBuilder &b, Location loc) {
-                          NVVM::GriddepcontrolOp::create(
-                              b, loc, NVVM::GridDepActionKind::wait);
+                          e.awaitLaunch();
                           scf::YieldOp::create(b, loc);
                         });
     }
+    if (kernel.isAwaited)
+      NVVM::GriddepcontrolOp::create(
+          rewriter, op.getLoc(), NVVM::GridDepActionKind::launch_dependents);
     rewriter.replaceOpWithNewOp<LLVM::ReturnOp>(op, ValueRange());
     return success();
   }
@@ -115,6 +117,13 @@ struct BlockIdPattern : TilePattern<BlockIdOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Emitter e(rewriter, op.getLoc());
     Value id = NVVM::BlockIdXOp::create(rewriter, op.getLoc(), e.i32());
+    if (op.getFromEnd()) {
+      Value count = NVVM::GridDimXOp::create(rewriter, e.loc, e.i32());
+      Value next = LLVM::AddOp::create(rewriter, e.loc, id, e.c32(1));
+      // LLVM would make it count + ~id, and ptxas compute all that follows from
+      // a complement in each thread.
+      id = e.inlineAsm(e.i32(), "sub.u32 $0, $1, $2;", "=r,r,r", {count, next});
+    }
     rewriter.replaceOpWithNewOp<LLVM::ZExtOp>(op, e.i64(), id);
     return success();
   }
@@ -141,9 +150,26 @@ struct OverlapLaunchesPattern : TilePattern<OverlapLaunchesOp> {
   LogicalResult
   matchAndRewrite(OverlapLaunchesOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    for (auto kind : {NVVM::GridDepActionKind::launch_dependents,
-                      NVVM::GridDepActionKind::wait})
-      NVVM::GriddepcontrolOp::create(rewriter, op.getLoc(), kind);
+    NVVM::GriddepcontrolOp::create(rewriter, op.getLoc(),
+                                   NVVM::GridDepActionKind::launch_dependents);
+    Emitter(rewriter, op.getLoc()).awaitLaunch();
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+// Older targets launch in order. The kernel behind, which does not wait for the
+// one in front of this one, starts when that has ended.
+struct AwaitLaunchPattern : TilePattern<AwaitLaunchOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(AwaitLaunchOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (kernel.startsEarly)
+      Emitter(rewriter, op.getLoc()).awaitLaunch();
+    if (kernel.startsNext)
+      NVVM::GriddepcontrolOp::create(
+          rewriter, op.getLoc(), NVVM::GridDepActionKind::launch_dependents);
     rewriter.eraseOp(op);
     return success();
   }
@@ -252,7 +278,7 @@ struct ScalarStorePattern : TilePattern<memref::StoreOp> {
 void mlir::gdn::populateStructurePatterns(const KernelLowering &kernel,
                                           RewritePatternSet &patterns) {
   patterns.add<FuncPattern, ReturnPattern, BlockIdPattern, BarrierPattern,
-               OverlapLaunchesPattern, AllocPattern, StagePattern,
-               ScalarLoadPattern, ScalarStorePattern>(kernel,
-                                                      patterns.getContext());
+               OverlapLaunchesPattern, AwaitLaunchPattern, AllocPattern,
+               StagePattern, ScalarLoadPattern, ScalarStorePattern>(
+      kernel, patterns.getContext());
 }

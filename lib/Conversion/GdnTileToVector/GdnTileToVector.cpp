@@ -28,7 +28,7 @@ static bool isTensorMap(Value value) {
 }
 
 // Replaces a tile program by the function that runs one block of it; the
-// number of the block is a new first argument.
+// number of the block is a new first argument, that of all blocks the second.
 static LogicalResult lowerKernel(func::FuncOp kernel) {
   if (!kernel.getBody().hasOneBlock())
     return kernel.emitOpError("a tile program has a body of one block");
@@ -37,7 +37,7 @@ static LogicalResult lowerKernel(func::FuncOp kernel) {
   // The memref itself comes beside its tensor map.
   auto arguments = llvm::make_filter_range(
       kernel.getArguments(), [](Value value) { return !isTensorMap(value); });
-  SmallVector<Type> inputs{builder.getIndexType()};
+  SmallVector<Type> inputs(2, builder.getIndexType());
   for (Value argument : arguments)
     inputs.push_back(argument.getType());
   auto target = func::FuncOp::create(builder, kernel.getLoc(), kernel.getName(),
@@ -48,9 +48,9 @@ static LogicalResult lowerKernel(func::FuncOp kernel) {
     target.erase();
     return failure();
   };
-  Lowering lowering(target, block->getArgument(0));
+  Lowering lowering(target, block->getArgument(0), block->getArgument(1));
   for (auto [from, to] :
-       llvm::zip(arguments, block->getArguments().drop_front()))
+       llvm::zip(arguments, block->getArguments().drop_front(2)))
     lowering.map(from, to);
   if (failed(lowering.lowerBlock(kernel.getBody().front())))
     return abandon();
@@ -67,7 +67,7 @@ static void lowerLaunch(gdn_tile::LaunchOp op) {
   Value one = arith::ConstantIndexOp::create(b, 1);
   auto loop = scf::ForOp::create(b, zero, op.getGrid(), one);
   b.setInsertionPointToStart(loop.getBody());
-  SmallVector<Value> args{loop.getInductionVar()};
+  SmallVector<Value> args{loop.getInductionVar(), op.getGrid()};
   llvm::copy_if(op.getArgs(), std::back_inserter(args),
                 [](Value value) { return !isTensorMap(value); });
   func::CallOp::create(b, op.getKernel(), TypeRange(), args);

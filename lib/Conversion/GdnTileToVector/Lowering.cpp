@@ -42,12 +42,18 @@ SmallVector<Value> View::at(OpBuilder &builder, Location loc,
   return result;
 }
 
-Lowering::Lowering(func::FuncOp target, Value blockId)
-    : b(target.getLoc(), target.getContext()), blockId(blockId),
+Lowering::Lowering(func::FuncOp target, Value blockId, Value blocks)
+    : b(target.getLoc(), target.getContext()), blockId(blockId), blocks(blocks),
       entry(target.getContext()) {
   b.setInsertionPointToStart(&target.getBody().front());
   constants[0] = arith::ConstantIndexOp::create(b, 0);
   entry.setInsertionPoint(constants[0].getDefiningOp());
+}
+
+Value Lowering::idFromEnd() {
+  Value one = arith::ConstantIndexOp::create(b, 1);
+  Value last = arith::SubIOp::create(b, blocks, one);
+  return arith::SubIOp::create(b, last, blockId);
 }
 
 //===----------------------------------------------------------------------===//
@@ -297,13 +303,13 @@ LogicalResult Lowering::lowerOp(Operation *op) {
       .Case([&](scf::IfOp op) { return lowerIf(*this, op); })
       .Case([&](scf::WhileOp op) { return lowerWhile(*this, op); })
       .Case([&](gdn_tile::BlockIdOp op) {
-        map(op.getResult(), blockId);
+        map(op.getResult(), op.getFromEnd() ? idFromEnd() : blockId);
         return success();
       })
       // In one thread every copy is complete at once and nobody else waits.
       .Case<gdn_tile::WaitOp, gdn_tile::JoinOp, gdn_tile::BarrierOp,
-            gdn_tile::FreeOp, gdn_tile::PrefetchOp,
-            gdn_tile::OverlapLaunchesOp>([](Operation *) { return success(); })
+            gdn_tile::FreeOp, gdn_tile::PrefetchOp, gdn_tile::OverlapLaunchesOp,
+            gdn_tile::AwaitLaunchOp>([](Operation *) { return success(); })
       .Default([&](Operation *op) { return lowerOther(op); });
 }
 

@@ -54,7 +54,7 @@ bool isElementwise(Operation *op);
 /// Builds the CPU form of one tile program.
 class Lowering {
 public:
-  Lowering(func::FuncOp target, Value blockId);
+  Lowering(func::FuncOp target, Value blockId, Value blocks);
 
   /// Lowers all ops of a block but the terminator at the insertion point.
   LogicalResult lowerBlock(Block &block);
@@ -122,7 +122,9 @@ public:
   Value splat(double value, Type type);
 
   ImplicitLocOpBuilder b;
-  Value blockId;
+  Value idFromEnd();
+
+  Value blockId, blocks;
 
 private:
   LogicalResult lowerOp(Operation *op);

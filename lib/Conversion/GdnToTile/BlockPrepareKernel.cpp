@@ -181,6 +181,7 @@ void BlockPrepareKernel::buildChunk() {
 
 void BlockPrepareKernel::build() {
   addArguments();
+  k.startAtEnd();
   slot = k.div(k.blockId(), k.index(plan.valueHeads));
   Chunk chunk = sequences.chunkAt(slot);
   row = chunk.row;

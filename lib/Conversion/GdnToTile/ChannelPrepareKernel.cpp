@@ -347,6 +347,7 @@ void ChannelPrepareKernel::buildChunk() {
 
 void ChannelPrepareKernel::build() {
   addArguments();
+  k.startAtEnd();
   slot = k.div(k.blockId(), k.index(plan.valueHeads));
   head = k.rem(k.blockId(), k.index(plan.valueHeads));
   Chunk chunk = sequences.chunkAt(slot);

@@ -63,7 +63,7 @@ void KernelBuilder::launchAgain(Value grid, Value old, Value value) {
 
 Value KernelBuilder::blockId() {
   if (!id)
-    id = gdn_tile::BlockIdOp::create(*this);
+    id = gdn_tile::BlockIdOp::create(*this, startsAtEnd);
   return id;
 }
 

@@ -59,6 +59,9 @@ public:
   OpBuilder &getHost() { return host; }
 
   Value blockId();
+  /// Blocks that start first have the last numbers: what they leave in the
+  /// caches is what the kernel behind, which begins with the first, reads last.
+  void startAtEnd() { startsAtEnd = true; }
 
   /// \name Index arithmetic
   Value index(int64_t value);
@@ -166,6 +169,7 @@ private:
   func::FuncOp kernel;
   SmallVector<Value> operands;
   Value id;
+  bool startsAtEnd = false;
 };
 
 /// Access to a rank-1 or rank-2 tile from its start.

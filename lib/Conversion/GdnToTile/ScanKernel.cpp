@@ -13,6 +13,10 @@
 using namespace mlir;
 using namespace mlir::gdn;
 
+// Blocks with as many rows start while prepare ends, and load their states;
+// with fewer, of which more are needed, that costs more than it gains.
+constexpr int64_t kEarlyRows = 128;
+
 namespace {
 
 class ScanKernel : StateScan {
@@ -95,8 +99,12 @@ void ScanKernel::build(Value places) {
   Segment segment = segments.at(place, isLater);
   findState(segment.n);
   allocateTiles();
-  storeFinal(scan(loadInitial(place), segment), segment);
-  k.launch(countBlocks(places, getRowBlocks()));
+  Value initial = loadInitial(place);
+  bool startsEarly = vb >= kEarlyRows && !plan.isFused;
+  if (startsEarly)
+    gdn_tile::AwaitLaunchOp::create(k);
+  storeFinal(scan(initial, segment), segment);
+  k.launch(countBlocks(places, getRowBlocks()), /*beside=*/startsEarly);
 }
 
 void ScanKernel::launchLater(Value places) {
@@ -116,14 +124,13 @@ void mlir::gdn::buildScanKernels(RecurrencePlan &plan) {
     usual.emplace(plan, "scan", /*isWide=*/false);
   if (!areNone(wideFirst, wideLater))
     wide.emplace(plan, usual ? "scan_wide" : "scan", /*isWide=*/true);
-  // A launch of no blocks is none. Sequences that are cut have few blocks: what
-  // runs beside their first segments is launched behind the usual kernel.
-  if (wide && isCut)
+  // A launch of no blocks is none. The wide kernel starts beside prepare, and
+  // what runs beside the first segments of sequences that are cut, which have
+  // few blocks, is launched behind the usual one.
+  if (wide)
     wide->build(wideFirst);
   if (usual)
     usual->build(usualFirst);
-  if (wide && !isCut)
-    wide->build(wideFirst);
   if (!isCut)
     return;
   buildSegmentKernels(plan);

@@ -77,7 +77,7 @@ private:
   KernelBuilder k;
   SequenceMap sequences;
   // Arguments.
-  Value q, key, gate, beta, inverse, scores, gates, slots;
+  Value q, key, gate, beta, inverse, scores, gates;
   // Tiles of the block.
   Value qTiles, kTiles, gateTile, betaTile, allProducts;
   // The chunk and its heads.
@@ -121,8 +121,6 @@ void WarpPrepareKernel::addArguments() {
   if (withScores)
     scores = k.argument(plan.scores);
   gates = k.argument(plan.gates);
-  if (!plan.offsets)
-    slots = k.argument(plan.slots);
 }
 
 // Value heads of the block: the last one of a key head may have fewer.
@@ -162,12 +160,14 @@ void WarpPrepareKernel::prefetchTiles() {
   if (plan.offsets)
     return;
   Value perSlot = k.index(plan.keyHeads / keys * parts);
-  Value next = k.add(k.blockId(), k.index(kAhead));
-  Value nextSlot = k.div(next, perSlot);
-  auto exists = scf::IfOp::create(k, k.less(nextSlot, slots));
+  auto exists = scf::IfOp::create(k, k.less(k.index(kAhead - 1), k.blockId()));
   OpBuilder::InsertionGuard guard(k);
   k.setInsertionPointToStart(exists.thenBlock());
-  Chunk chunk = sequences.chunkAt(nextSlot);
+  Value next = k.sub(k.blockId(), k.index(kAhead));
+  // Tells LLVM what it does not see, that 32 bits are enough to divide it.
+  next = arith::AndIOp::create(k, next,
+                               k.index(std::numeric_limits<int32_t>::max()));
+  Chunk chunk = sequences.chunkAt(k.div(next, perSlot));
   Value nextHead =
       k.mul(k.div(k.rem(next, perSlot), k.index(parts)), k.index(keys));
   Value nextRows = k.min(chunk.left, k.index(c));
@@ -335,6 +335,7 @@ Access WarpPrepareKernel::tokensOf(Value memref, Value rowOf, Value rowsOf,
 
 void WarpPrepareKernel::build(Value count) {
   addArguments();
+  k.startAtEnd();
   int64_t blocksPerSlot = plan.keyHeads / keys * parts;
   Value perSlot = k.index(blocksPerSlot);
   Value inSlot = k.rem(k.blockId(), perSlot);

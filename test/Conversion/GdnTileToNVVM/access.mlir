@@ -74,6 +74,25 @@ func.func @known_bound(%x: memref<128x8xf32>) attributes {gdn_tile.kernel = #gdn
 
 // -----
 
+// Nor is 128 - (block and 64).
+// CHECK-LABEL: llvm.func @known_mask
+// CHECK-NOT: inline_asm
+// CHECK: llvm.return
+func.func @known_mask(%x: memref<128x8xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c64 = arith.constant 64 : index
+  %c128 = arith.constant 128 : index
+  %id = gdn_tile.block_id : index
+  %first = arith.andi %id, %c64 : index
+  %left = arith.subi %c128, %first : index
+  %v = gdn_tile.load %x[%first, %c0] dims [0, 1] valid(%left, %c8) : memref<128x8xf32>, vector<64x8xf32>
+  gdn_tile.store %v, %x[%first, %c0] dims [0, 1] valid(%left, %c8) : vector<64x8xf32>, memref<128x8xf32>
+  return
+}
+
+// -----
+
 #shared = #gpu.address_space<workgroup>
 
 // 16-bit fragments in shared memory: whole 8x8 matrices, also transposed.

@@ -12,7 +12,7 @@
 
 // CHECK-LABEL: llvm.func @front(
 // CHECK-NEXT: nvvm.griddepcontrol launch_dependents
-// CHECK-NOT: nvvm.griddepcontrol
+// CHECK-NOT: griddepcontrol
 // CHECK: llvm.return
 // PTX: .entry front(
 // PTX: griddepcontrol.launch_dependents;
@@ -25,14 +25,14 @@ func.func @front(%x: memref<?xf32>) attributes {gdn_tile.kernel = #gdn_tile.kern
 }
 
 // CHECK-LABEL: llvm.func @other(
-// CHECK-NOT: nvvm.griddepcontrol
+// CHECK-NOT: griddepcontrol
 // CHECK: llvm.store
 // CHECK: %[[ID:.*]] = nvvm.read.ptx.sreg.ctaid.x
 // CHECK: %[[COUNT:.*]] = nvvm.read.ptx.sreg.nctaid.x
 // CHECK: %[[LAST:.*]] = llvm.sub %[[COUNT]], %{{.*}} : i32
 // CHECK: %[[IS_LAST:.*]] = llvm.icmp "eq" %[[ID]], %[[LAST]] : i32
 // CHECK: scf.if %[[IS_LAST]] {
-// CHECK-NEXT: nvvm.griddepcontrol wait
+// CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "griddepcontrol.wait;", "~{memory}"
 // CHECK-NEXT: }
 // CHECK-NEXT: llvm.return
 // PTX: .entry other(
@@ -48,11 +48,60 @@ func.func @other(%x: memref<?xf32>) attributes {gdn_tile.kernel = #gdn_tile.kern
 }
 
 // CHECK-LABEL: llvm.func @behind(
-// CHECK-NOT: nvvm.griddepcontrol
+// CHECK-NOT: griddepcontrol
 // CHECK: llvm.return
 // PTX: .entry behind(
 // PTX-NOT: griddepcontrol
 func.func @behind(%x: memref<?xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  return
+}
+
+// One that says where it waits does so there, all of its blocks, and lets the next one start only then.
+// The kernel in front of it lets it start at its end.
+
+// CHECK-LABEL: llvm.func @awaited(
+// CHECK-NOT: griddepcontrol
+// CHECK: llvm.store
+// CHECK: nvvm.griddepcontrol launch_dependents
+// CHECK-NEXT: llvm.return
+// PTX: .entry awaited(
+// PTX: st.global
+// PTX: griddepcontrol.launch_dependents;
+func.func @awaited(%x: memref<?xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  memref.store %zero, %x[%c0] : memref<?xf32>
+  return
+}
+
+// CHECK-LABEL: llvm.func @waits(
+// CHECK-NOT: griddepcontrol
+// CHECK: llvm.load
+// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "griddepcontrol.wait;", "~{memory}"
+// CHECK-NEXT: nvvm.griddepcontrol launch_dependents
+// CHECK: llvm.store
+// CHECK-NOT: griddepcontrol
+// CHECK: llvm.return
+// PTX: .entry waits(
+// PTX: ld.global
+// PTX: griddepcontrol.wait;
+// PTX: griddepcontrol.launch_dependents;
+// PTX: st.global
+func.func @waits(%x: memref<?xf32>, %y: memref<?xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %value = memref.load %y[%c0] : memref<?xf32>
+  gdn_tile.await_launch
+  memref.store %value, %x[%c0] : memref<?xf32>
+  return
+}
+
+// Launched in order, there is nothing to wait for.
+
+// CHECK-LABEL: llvm.func @in_order(
+// CHECK-NOT: griddepcontrol
+// CHECK: llvm.return
+func.func @in_order(%x: memref<?xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  gdn_tile.await_launch
   return
 }
 
@@ -62,12 +111,21 @@ func.func @behind(%x: memref<?xf32>) attributes {gdn_tile.kernel = #gdn_tile.ker
 // CHECK: gpu.launch_func @kernels::@other {{.*}} {gdn_tile.beside}
 // CHECK: gpu.launch_func @kernels::@behind
 // CHECK-NOT: beside
-// MANIFEST: [('front', None), ('other', True), ('behind', None), ('front', None)]
-func.func @host(%x: memref<?xf32>) {
+// CHECK: gpu.launch_func @kernels::@awaited
+// CHECK-NOT: beside
+// CHECK: gpu.launch_func @kernels::@waits {{.*}} {gdn_tile.beside}
+// CHECK: gpu.launch_func @kernels::@other {{.*}} {gdn_tile.beside}
+// CHECK: gpu.launch_func @kernels::@in_order
+// CHECK-NOT: beside
+// MANIFEST: [('front', None), ('other', True), ('behind', None), ('awaited', None), ('waits', True), ('other', True), ('in_order', None)]
+func.func @host(%x: memref<?xf32>, %y: memref<?xf32>) {
   %c1 = arith.constant 1 : index
   gdn_tile.launch @front grid(%c1) (%x : memref<?xf32>)
   gdn_tile.launch @other grid(%c1) (%x : memref<?xf32>) {beside}
   gdn_tile.launch @behind grid(%c1) (%x : memref<?xf32>)
-  gdn_tile.launch @front grid(%c1) (%x : memref<?xf32>)
+  gdn_tile.launch @awaited grid(%c1) (%x : memref<?xf32>)
+  gdn_tile.launch @waits grid(%c1) (%x, %y : memref<?xf32>, memref<?xf32>) {beside}
+  gdn_tile.launch @other grid(%c1) (%x : memref<?xf32>) {beside}
+  gdn_tile.launch @in_order grid(%c1) (%x : memref<?xf32>)
   return
 }

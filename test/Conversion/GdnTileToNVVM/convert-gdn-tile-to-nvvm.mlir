@@ -98,6 +98,22 @@ func.func @stage_of(%i: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<wa
 
 // -----
 
+// Counted from the last block: the number of blocks less this one's and 1.
+// CHECK-LABEL: llvm.func @from_end(
+// CHECK: %[[ID:.*]] = nvvm.read.ptx.sreg.ctaid.x
+// CHECK: %[[COUNT:.*]] = nvvm.read.ptx.sreg.nctaid.x
+// CHECK: %[[NEXT:.*]] = llvm.add %[[ID]], %{{.*}} : i32
+// CHECK: %[[LAST:.*]] = llvm.inline_asm {{.*}}"sub.u32 $0, $1, $2;", "=r,r,r" %[[COUNT]], %[[NEXT]]
+// CHECK: llvm.zext %[[LAST]] : i32 to i64
+func.func @from_end(%x: memref<?xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  %zero = arith.constant 0.0 : f32
+  %id = gdn_tile.block_id from_end : index
+  memref.store %zero, %x[%id] : memref<?xf32>
+  return
+}
+
+// -----
+
 // A function without launches still has PTX: of no kernels.
 // CHECK: gpu.module @kernels
 // CHECK-NOT: llvm.func

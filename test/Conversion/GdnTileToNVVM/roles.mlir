@@ -281,7 +281,7 @@ func.func @refine_tile(%x: memref<64x64xf16>, %y: memref<64x64xf32>, %z: memref<
 // The launch behind may start at once; this kernel waits for the one in front.
 // CHECK: llvm.func @overlapping
 // CHECK-NEXT: nvvm.griddepcontrol launch_dependents
-// CHECK-NEXT: nvvm.griddepcontrol wait
+// CHECK-NEXT: llvm.inline_asm has_side_effects asm_dialect = att "griddepcontrol.wait;", "~{memory}"
 // CHECK: gpu.launch_func @kernels::@overlapping {{.*}}gdn_tile.overlaps
 // CHECK: gpu.launch_func @kernels::@other
 // CHECK-NOT: gdn_tile.overlaps

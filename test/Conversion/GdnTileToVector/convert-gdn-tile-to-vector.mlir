@@ -7,7 +7,7 @@
 // loop; tokens and barriers are gone; a product is one loop nest, the
 // conversion of its transposed operand another.
 // CHECK-LABEL: func.func @product(
-// CHECK-SAME:    %[[BLOCK:.*]]: index, %[[K:.*]]: memref<?x32xbf16>, %[[O:.*]]: memref<?x16xf32>, %[[ROWS:.*]]: index) {
+// CHECK-SAME:    %[[BLOCK:.*]]: index, %{{.*}}: index, %[[K:.*]]: memref<?x32xbf16>, %[[O:.*]]: memref<?x16xf32>, %[[ROWS:.*]]: index) {
 func.func @product(%k: memref<?x32xbf16>, %o: memref<?x16xf32>, %rows: index) attributes {gdn_tile.kernel = #kernel} {
   %c0 = arith.constant 0 : index
   %c32 = arith.constant 32 : index
@@ -51,7 +51,7 @@ func.func @product(%k: memref<?x32xbf16>, %o: memref<?x16xf32>, %rows: index) at
 // CHECK-SAME:    %[[K:.*]]: memref<?x32xbf16>, %[[O:.*]]: memref<?x16xf32>, %[[GRID:.*]]: index)
 func.func @host(%k: memref<?x32xbf16>, %o: memref<?x16xf32>, %grid: index) {
   // CHECK:      scf.for %[[I:.*]] = %{{.*}} to %[[GRID]]
-  // CHECK-NEXT:   func.call @product(%[[I]], %[[K]], %[[O]], %[[GRID]])
+  // CHECK-NEXT:   func.call @product(%[[I]], %[[GRID]], %[[K]], %[[O]], %[[GRID]])
   gdn_tile.launch @product grid(%grid) (%k, %o, %grid : memref<?x32xbf16>, memref<?x16xf32>, index)
   return
 }
@@ -90,7 +90,7 @@ func.func @chain(%x: memref<16x32xf32>, %s: memref<16xf32>) attributes {gdn_tile
 
 // A stage is a part of the buffers; scalar accesses go through it.
 // CHECK-LABEL: func.func @stage(
-// CHECK-SAME:    %{{.*}}: index, %[[I:.*]]: index, %[[X:.*]]: memref<8xf32>)
+// CHECK-SAME:    %{{.*}}: index, %{{.*}}: index, %[[I:.*]]: index, %[[X:.*]]: memref<8xf32>)
 // CHECK:         %[[BUFFERS:.*]] = memref.alloc() {{.*}} : memref<2x8xf32>
 // CHECK:         %[[TILE:.*]] = memref.subview %[[BUFFERS]][%[[I]], 0] [1, 8] [1, 1]
 // CHECK-SAME:      to memref<8xf32, strided<[1], offset: ?>>
@@ -111,11 +111,11 @@ func.func @stage(%i: index, %x: memref<8xf32>) attributes {gdn_tile.kernel = #ke
 
 // A tensor map is how the GPU moves a tile: nothing is left of it.
 // CHECK-LABEL: func.func @mapped(
-// CHECK-SAME:    %{{.*}}: index, %[[X:.*]]: memref<?x32xf32>, %[[ROW:.*]]: index)
+// CHECK-SAME:    %{{.*}}: index, %{{.*}}: index, %[[X:.*]]: memref<?x32xf32>, %[[ROW:.*]]: index)
 // CHECK:         vector.load %[[X]]
 // CHECK-LABEL: func.func @host(
 // CHECK-NOT:     tensor_map
-// CHECK:         func.call @mapped(%{{.*}}, %{{.*}}, %{{.*}}) : (index, memref<?x32xf32>, index) -> ()
+// CHECK:         func.call @mapped(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) : (index, index, memref<?x32xf32>, index) -> ()
 func.func @mapped(%x: memref<?x32xf32>, %map: !map, %row: index) attributes {gdn_tile.kernel = #kernel} {
   %c0 = arith.constant 0 : index
   %tile = memref.alloc() : memref<16x32xf32, #shared>
@@ -126,5 +126,24 @@ func.func @mapped(%x: memref<?x32xf32>, %map: !map, %row: index) attributes {gdn
 func.func @host(%x: memref<?x32xf32>, %n: index) {
   %map = gdn_tile.make_tensor_map %x : !map
   gdn_tile.launch @mapped grid(%n) (%x, %map, %n : memref<?x32xf32>, !map, index)
+  return
+}
+
+// -----
+
+#kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>
+
+// Blocks may be counted from the last one; where a launch is in order there is nothing to wait for.
+// CHECK-LABEL: func.func @from_end(
+// CHECK-SAME:    %[[BLOCK:.*]]: index, %[[BLOCKS:.*]]: index, %[[X:.*]]: memref<?xf32>)
+// CHECK-DAG:     %[[LAST:.*]] = arith.{{(subi|addi)}} %[[BLOCKS]],
+// CHECK:         %[[ID:.*]] = arith.subi %[[LAST]], %[[BLOCK]]
+// CHECK-NOT:     gdn_tile
+// CHECK:         memref.store %{{.*}}, %[[X]][%[[ID]]]
+func.func @from_end(%x: memref<?xf32>) attributes {gdn_tile.kernel = #kernel} {
+  %one = arith.constant 1.0 : f32
+  %id = gdn_tile.block_id from_end : index
+  gdn_tile.await_launch
+  memref.store %one, %x[%id] : memref<?xf32>
   return
 }

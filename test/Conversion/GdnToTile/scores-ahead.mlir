@@ -7,7 +7,9 @@
 // CHECK-LABEL: func @scores_ahead_prepare(
 // CHECK-COUNT-2: gdn_tile.mma {{.*}} {transpose_b}
 // CHECK-LABEL: func @scores_ahead_prepare_inverse(
-// CHECK-SAME: %{{.*}}: index, %[[K:.*]]: memref<?x4x64xbf16>, %[[G:.*]]: memref<?x4xf32>, %{{.*}}: memref<?x4xf32>, %{{.*}}: memref<?x4x2x320x8xbf16>, %{{.*}}: memref<?x4x264xf32>, %{{.*}}: index)
+// CHECK-SAME: %{{.*}}: index, %[[K:.*]]: memref<?x4x64xbf16>, %[[G:.*]]: memref<?x4xf32>, %{{.*}}: memref<?x4xf32>, %{{.*}}: memref<?x4x2x320x8xbf16>, %{{.*}}: memref<?x4x264xf32>)
+// The last chunks first.
+// CHECK: gdn_tile.block_id from_end
 // Two key heads in a block, each with a value head for a warp.
 // CHECK-COUNT-2: gdn_tile.mma {{.*}} {transpose_b}
 // CHECK-NOT: gdn_tile.mma
@@ -19,8 +21,12 @@
 // CHECK-LABEL: func @scores_ahead_scan(
 // CHECK-SAME: #gdn_tile.kernel<warps = 4,
 // CHECK-NOT: gdn_tile.ahead
+// CHECK-NOT: gdn_tile.await_launch
 // CHECK-LABEL: func @scores_ahead_scan_wide(
 // CHECK-SAME: #gdn_tile.kernel<warps = 8,
+// Its blocks start while T is made, and read the state.
+// CHECK: gdn_tile.load {{.*}} : memref<?x4x128x64xf32>, vector<128x64xf32>
+// CHECK-NEXT: gdn_tile.await_launch
 // CHECK: scf.for
 // q, k, v, the gates, beta, T and the factors; no P.
 // CHECK-COUNT-7: gdn_tile.copy_in
@@ -53,8 +59,9 @@
 // CHECK: %[[PAIRS:.*]] = arith.muli %[[CHUNKS]], %c2
 // CHECK: %[[GRID:.*]] = arith.muli %[[PAIRS]], %[[ALONE]]
 // CHECK: gdn_tile.launch @scores_ahead_prepare_inverse grid(%[[GRID]])
+// CHECK: gdn_tile.launch @scores_ahead_scan_wide grid{{.*}} {beside}
 // CHECK: gdn_tile.launch @scores_ahead_scan grid
-// CHECK: gdn_tile.launch @scores_ahead_scan_wide grid
+// CHECK-NOT: beside
 // CHECK-NOT: gdn_tile.launch
 func.func @scores_ahead(%q: memref<?x?x4x64xbf16>, %v: memref<?x?x4x128xbf16>, %g: memref<?x?x4xf32>, %b: memref<?x?x4xf32>, %s: memref<?x4x128x64xf32>) {
   gdn.recurrence ins(%q, %q, %v : memref<?x?x4x64xbf16>, memref<?x?x4x64xbf16>, memref<?x?x4x128xbf16>)

@@ -16,10 +16,10 @@
 // CHECK: %[[IS_WIDE:.*]] = arith.minui %[[TIMES]], %c1
 // CHECK: %[[WIDE:.*]] = arith.muli %[[N]], %[[IS_WIDE]]
 // CHECK: %[[NARROW:.*]] = arith.subi %[[N]], %[[WIDE]]
-// CHECK: %[[GRID:.*]] = arith.muli %[[NARROW]], %c8
-// CHECK: gdn_tile.launch @wide_from_scan grid(%[[GRID]])
 // CHECK: %[[GRID:.*]] = arith.muli %[[WIDE]], %c4
 // CHECK: gdn_tile.launch @wide_from_scan_wide grid(%[[GRID]])
+// CHECK: %[[GRID:.*]] = arith.muli %[[NARROW]], %c8
+// CHECK: gdn_tile.launch @wide_from_scan grid(%[[GRID]])
 func.func @wide_from(%q: memref<?x32x4x16xbf16>, %s: memref<?x4x24x16xf32>, %v: memref<?x32x4x24xbf16>) {
   gdn.recurrence ins(%q, %q, %v : memref<?x32x4x16xbf16>, memref<?x32x4x16xbf16>, memref<?x32x4x24xbf16>)
       outs(%v, %s : memref<?x32x4x24xbf16>, memref<?x4x24x16xf32>)

@@ -26,6 +26,10 @@ func.func @products(%k: memref<?x2x128xbf16>, %s: memref<?x4x64x128xf32>, %o: me
   %c128 = arith.constant 128 : index
   // CHECK: %[[ID:.*]] = gdn_tile.block_id : index
   %id = gdn_tile.block_id : index
+  // CHECK: gdn_tile.block_id from_end : index
+  %from_end = gdn_tile.block_id from_end : index
+  // CHECK: gdn_tile.await_launch
+  gdn_tile.await_launch
   %tile = memref.alloc() : memref<64x128xbf16, #shared>
   %out = memref.alloc() : memref<64x64xbf16, #shared>
   // CHECK: %[[COPY:.*]] = gdn_tile.copy_in %{{.*}}[%[[ID]], %{{.*}}, %{{.*}}] dims [0, 2] valid(%{{.*}}, %{{.*}}) to %{{.*}} : memref<?x2x128xbf16> to memref<64x128xbf16, #gpu.address_space<workgroup>> -> !gdn_tile.token

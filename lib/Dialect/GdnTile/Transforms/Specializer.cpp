@@ -73,6 +73,8 @@ LogicalResult Specializer::splitBody() {
       continue;
     moved.insert(&op);
     mathOps.push_back(&op);
+    if (auto await = dyn_cast<AwaitLaunchOp>(op); await && !isBehind)
+      awaits.push_back(await);
   }
   auto isFree = [&](Value value) {
     return !moved.contains(value.getDefiningOp());
@@ -225,6 +227,8 @@ scf::ForOp Specializer::createLoop(RoleOp role, Value lower, Value step,
                                    ArrayRef<Operation *> slice,
                                    IRMapping &mapping) {
   b.setInsertionPoint(role.getBody().front().getTerminator());
+  for (AwaitLaunchOp await : awaits)
+    b.clone(*await);
   auto copy = scf::ForOp::create(
       b, lower, loop.getUpperBound(), step, ValueRange(),
       [](OpBuilder &b, Location loc, Value, ValueRange) {

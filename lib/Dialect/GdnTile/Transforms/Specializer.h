@@ -71,6 +71,8 @@ private:
   int64_t mathRegisters = 0, aheadRegisters = 0, copyRegisters = 0;
   /// Ops of the function's body that only the math role runs.
   SmallVector<Operation *> mathOps;
+  /// Those of them that every role has a copy of.
+  SmallVector<AwaitLaunchOp> awaits;
   SmallVector<Loaded> loaded;
   Guarded storeTiles, rareTiles, aheadTiles;
 };

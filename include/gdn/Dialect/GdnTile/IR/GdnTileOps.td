@@ -30,7 +30,8 @@ def GdnTile_LaunchOp : GdnTile_Op<"launch", [
     tensor maps. Launches of one function run in order.
 
     A launch with `beside` may run beside the one in front of it, if that has any blocks: neither
-    reads what the other writes. What comes behind sees the results of both.
+    reads what the other writes, but behind a `gdn_tile.await_launch`. What comes behind sees the
+    results of both.
 
     ```mlir
     gdn_tile.launch @scan grid(%blocks) (%q, %t : memref<?x16x128xbf16>, index)
@@ -64,8 +65,18 @@ def GdnTile_MakeTensorMapOp : GdnTile_Op<"make_tensor_map", [
 
 def GdnTile_BlockIdOp : GdnTile_Op<"block_id", [Pure]> {
   let summary = "index of this block in the grid";
+  let description = [{
+    From 0 in the order in which blocks start on a GPU, or `from_end`, from the number of
+    blocks less one down to 0.
+
+    ```mlir
+    %i = gdn_tile.block_id : index
+    %j = gdn_tile.block_id from_end : index
+    ```
+  }];
+  let arguments = (ins UnitAttr:$from_end);
   let results = (outs Index:$result);
-  let assemblyFormat = "attr-dict `:` type($result)";
+  let assemblyFormat = "(`from_end` $from_end^)? attr-dict `:` type($result)";
 }
 
 def GdnTile_StageOp : GdnTile_Op<"stage", [
@@ -231,6 +242,24 @@ def GdnTile_OverlapLaunchesOp : GdnTile_Op<"overlap_launches", [
 
     ```mlir
     gdn_tile.overlap_launches
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def GdnTile_AwaitLaunchOp : GdnTile_Op<"await_launch", [
+    HasParent<"::mlir::func::FuncOp, ::mlir::gdn_tile::RoleOp">,
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "wait for the launch in front";
+  let description = [{
+    In a kernel that is launched `beside` the launch in front: what stands in front of
+    this op may run while that has not ended, and reads nothing that it writes; the op
+    waits for its end and for everything that it wrote (programmatic dependent launch,
+    sm_90 and later; launched in order, nothing is left to wait for). In front of the
+    roles of a kernel, each of them waits.
+
+    ```mlir
+    gdn_tile.await_launch
     ```
   }];
   let assemblyFormat = "attr-dict";
