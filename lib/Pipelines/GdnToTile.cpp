@@ -31,7 +31,9 @@ void mlir::gdn::buildGdnToTilePipeline(OpPassManager &pm,
   pm.addNestedPass<func::FuncOp>(
       createGdnSelectSchedulePass({options.target, options.precision}));
   buildBufferizePipeline(pm);
-  pm.addPass(createConvertGdnToTilePass());
+  std::optional<GpuTarget> target = lookUpGpuTarget(options.target);
+  pm.addPass(
+      createConvertGdnToTilePass({!target || target->hasWarpgroupMma()}));
   // Folds the sizes that are known and merges equal loads and broadcasts.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

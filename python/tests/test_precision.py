@@ -99,21 +99,22 @@ def test_high_precision_by_families(phases):
         for what, limit, error, rough in zip(("o", "state"), limits, high, default):
             # A few times what two parts leave, far below the quarter that is asked for. Where the entries of T
             # alternate without decaying, their rounding adds up over a chunk.
-            limit = min(limit / 4, 1e-3 if family == "equal keys, beta 1.9" else 3e-4)
+            limit = min(limit / 4, 6e-4 if family == "equal keys, beta 1.9" else 3e-4)
             if not error <= limit:
                 failures.append(f"{family}: error {error:.1e} of {what} is above {limit:.1e}")
             assert rough > limit, f"{family}: the default has error {rough:.1e} of {what}, so the limit says nothing"
     assert not failures, "\n".join(failures)
 
 
-# Errors of o, in float32, and of the state with second parts in chunks with large entries of the inverse. All
-# operands in one part leave 3.9e-3 3.6e-3, 13e-3 19e-3, 3.1e-3 2.7e-3, 6.5e-3 7.8e-3 and 20e-3 27e-3.
+# Errors of o, in float32, and of the state with second parts in chunks with large entries of the inverse or beta above
+# 1. All operands in one part leave 3.9e-3 3.6e-3, 13e-3 19e-3, 3.1e-3 2.7e-3, 6.5e-3 7.8e-3 and 20e-3 27e-3; with large
+# entries alone and P in one part it is 2.4e-3 1.3e-3 for beta in 0..2.
 HARD = {
-    "near-equal keys, beta 0.99": (2.8e-3, 8e-4),
-    "equal keys, beta 1": (3.4e-3, 3.2e-3),
-    "beta in 0..2": (2.6e-3, 1.4e-3),
-    "near-equal keys, beta 1.9": (3.2e-3, 2.8e-3),
-    "equal keys, beta 1.9": (3.6e-3, 3.6e-3),
+    "near-equal keys, beta 0.99": (1.7e-3, 7e-4),
+    "equal keys, beta 1": (1.9e-3, 3.2e-3),
+    "beta in 0..2": (1.4e-3, 9.5e-4),
+    "near-equal keys, beta 1.9": (2.2e-3, 2.5e-3),
+    "equal keys, beta 1.9": (2e-3, 1.6e-3),
 }
 
 

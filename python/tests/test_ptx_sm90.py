@@ -111,23 +111,46 @@ def test_recurrence(at):
     recurrences.check(form, dtype, x, results, want, dtype)
 
 
-@pytest.mark.parametrize("reverse", (False, True))
+@pytest.mark.parametrize("model", ("gated_delta", "delta"))
 @pytest.mark.parametrize("schedule", ("split 64", "split 128", "ahead", "fused", "segmented"))
-def test_equal_keys(schedule, reverse):
-    """Second parts of the inverse and of what it is multiplied with, in one chunk only."""
+def test_second_parts(schedule, model):
+    """Of the inverse, of P and of what both are multiplied with: equal keys in one chunk; in the last one beta up to 2
+    and a gate behind which exp(G) is 0."""
+    form = dict(T=150, K=64, V=128)
+    program = compiled(schedule, model, "bf16", form)
+    x = recurrences.inputs(model, form, "bf16", seed=1)
+    hard, wide = slice(100, 128), slice(128, 150)
+    x["beta"] /= 4
+    x["beta"][:, wide] *= 8
+    x["k"][:, hard] = x["k"][:, 100:101]
+    x["beta"][:, hard] = 1.9
+    if "gate" in x:
+        x["gate"][:, hard] = 0
+        x["gate"][:, 129, 0] = -100
+    want = recurrences.expected(form, "bf16", x)
+    passed, results = recurrences.arguments(form, "bf16", x, want)
+    test_ptx.execute(program, passed, reverse=schedule in ("split 128", "fused"))
+    for result, exact, dtype, limit in zip(results, want, ("bf16", "f32"), (2.4e-3, 2e-3)):
+        assert reference.ratio(read(result, dtype), exact) < limit
+
+
+@pytest.mark.parametrize("schedule", ("split 64", "fused"))
+def test_later_tokens_change_no_bit(schedule):
+    """Of o in front of the first split row: beta up to 2 from there on, or not."""
     form = dict(T=150, K=64, V=128)
     program = compiled(schedule, "gated_delta", "bf16", form)
     x = recurrences.inputs("gated_delta", form, "bf16", seed=1)
-    hard = slice(100, 128)
-    x["beta"] /= 4
-    x["k"][:, hard] = x["k"][:, 100:101]
-    x["gate"][:, hard] = 0
-    x["beta"][:, hard] = 1.9
-    want = recurrences.expected(form, "bf16", x)
-    passed, results = recurrences.arguments(form, "bf16", x, want)
-    test_ptx.execute(program, passed, reverse=reverse)
-    for result, exact, dtype, limit in zip(results, want, ("bf16", "f32"), (3e-3, 2e-3)):
-        assert reference.ratio(read(result, dtype), exact) < limit
+    outputs = []
+    for factor in (0.25, 2):
+        beta = x["beta"] / 4
+        beta[:, 100:] = x["beta"][:, 100:] * factor
+        one = dict(x, beta=beta)
+        want = recurrences.expected(form, "bf16", one)
+        passed, results = recurrences.arguments(form, "bf16", one, want)
+        test_ptx.execute(program, passed)
+        outputs.append(results[0])
+    same = (outputs[0] == outputs[1]).all((0, 2, 3))
+    assert same[:100].all() and not same[100:].any()
 
 
 @pytest.mark.parametrize("form", (dict(T=150, K=128, V=128), dict(T=210, K=64, V=128, offsets=PACKED)))

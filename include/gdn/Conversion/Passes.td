@@ -81,6 +81,11 @@ def ConvertGdnToTilePass : Pass<"convert-gdn-to-tile", "mlir::ModuleOp"> {
     normalise the first heads of their result if `gdn.l2norm` would do it in place
     next.
   }];
+  let options = [
+    Option<"lowScores", "low-scores", "bool", /*default=*/"true",
+           "in chunks with split rows P has a second part too. Without products of warpgroups "
+           "the registers do not suffice for it">
+  ];
   let dependentDialects = [
     "mlir::arith::ArithDialect", "mlir::cf::ControlFlowDialect",
     "mlir::gdn_tile::GdnTileDialect",

@@ -274,6 +274,13 @@ int64_t KernelLowering::getNumWarps(Operation *op) const {
   return role == roleWarps.end() ? blockWarps : role->second.count;
 }
 
+std::string KernelLowering::getRoleBarrier(Operation *op) const {
+  const RoleWarps &role = roleWarps.find(op)->second;
+  assert(role.teams == 1 && "which barrier depends on the warp");
+  return "bar.sync " + std::to_string(role.barrier) + ", " +
+         std::to_string(32 * role.count) + "; ";
+}
+
 void KernelLowering::emitBarrier(Emitter &e, Operation *op) const {
   if (isInWarp(op)) {
     NVVM::SyncWarpOp::create(e.builder, e.loc, e.c32(-1));
@@ -366,7 +373,7 @@ void KernelLowering::findProxyFences() {
   func.walk([&](MmaOp op) { add(op, op.getB()); });
   func.walk([&](RefineOp op) {
     for (Value tile : {Value(op.getN()), op.getLowBuffer(), Value(op.getK()),
-                       Value(op.getP())})
+                       Value(op.getP()), Value(op.getQ())})
       if (tile)
         add(op, tile);
   });

@@ -82,6 +82,8 @@ public:
   int64_t getNumTeams(Operation *op) const;
   /// Waits for all threads that run an op.
   void emitBarrier(Emitter &emitter, Operation *op) const;
+  /// The assembly of that of a role whose warps are one team.
+  std::string getRoleBarrier(Operation *op) const;
   /// Whether an op stands in the region of a gdn_tile.each_warp.
   bool isInWarp(Operation *op) const { return warpOps.contains(op); }
   int64_t getSharedBytes() const { return sharedBytes; }

@@ -253,7 +253,10 @@ void ChunkPrepare::buildColumn(Value j) {
     storeBlock(results[0], out.inverse, i, j);
     largest = k.fmax(largest, results[1]);
   });
-  Value isLarge = k.any(k.greater(largest, k.constant(kLargeEntry)));
+  Value isLarge = arith::OrIOp::create(
+      k, k.any(k.greater(largest, k.constant(kLargeEntry))),
+      k.any(k.greater(tokensAt(in.beta, j, /*isRow=*/true),
+                      k.constant(kLargeBeta))));
   Value flag =
       arith::SelectOp::create(k, isLarge, k.constant(1.0), k.constant(0.0));
   k.store(k.broadcast(flag, {1, kLargeSize}),
@@ -273,19 +276,16 @@ Access ChunkPrepare::factorAt(GateRow row, Value token) {
 // The factors that follow from gates and beta.
 void ChunkPrepare::writeFactors() {
   Value beta = plan.isUnit ? in.beta : Value();
-  if (plan.isUnit)
-    k.store(k.zero({1, c}, k.getF32Type()), factorAt(kSplit));
   if (in.gate)
     storeGateRows(k, plan, sums, beta, out.gates);
-  else
-    k.store(k.load(whole(k, beta), {1, c}), factorAt(kRest));
+  if (beta)
+    k.store(k.load(whole(k, beta), {1, c}),
+            factorAt(plan.hasGateRow(kBeta) ? kBeta : kRest));
 }
 
 void ChunkPrepare::writeFlags() {
   k.eachWarp(k.index(1), [&](Value) {
-    Value flag = arith::SelectOp::create(k, anyIsSplit(), k.constant(1.0),
-                                         k.constant(0.0));
-    k.store(k.broadcast(flag, {1, kFlagSize}), factorAt(kGateRows));
+    k.store(k.broadcast(k.constant(0.0), {1, kFlagSize}), factorAt(kGateRows));
   });
 }
 
@@ -315,7 +315,10 @@ void ChunkPrepare::markRows(Value rows, Value j) {
   forEachBlock(j, zeros, build, [&](int64_t i, ValueRange results) {
     storeBlock(results[0], out.low, i, j);
     Value first = k.add(k.mul(j, k.index(c)), k.index(i * kBlock));
-    k.store(results[1], {rows, {first}, {0}, {}});
+    Value betas = tokensAt(in.beta, k.index(i), /*isRow=*/true);
+    Value isLarge = k.greater(betas, k.constant(kLargeBeta));
+    k.store(k.fmax(results[1], k.select(isLarge, one, zero)),
+            {rows, {first}, {0}, {}});
   });
 }
 
@@ -333,13 +336,27 @@ void ChunkPrepare::maskLow(Value rows, Value i) {
     return flags;
   };
   Value isOwn = upToFirst(k, flagsOf(first, {kBlock, 1}));
+  Value hasOwn = k.any(k.greater(isOwn, zero)), later = zero;
+  Value hasEarlier = arith::ConstantIntOp::create(k, 0, /*width=*/1);
   for (int64_t before = 0; before < blocks - 1; ++before) {
     Value flags = flagsOf(k.index(before * kBlock), {1, kBlock});
     Value isSplit =
         k.both(k.any(k.greater(flags, zero)), k.less(k.index(before), i));
-    isOwn = k.fmax(isOwn, arith::SelectOp::create(k, isSplit, one, zero));
+    hasEarlier = arith::OrIOp::create(k, hasEarlier, isSplit);
+    later = arith::SelectOp::create(k, k.equal(i, k.index(before)),
+                                    k.constant((blocks - 1 - before) * kBlock),
+                                    later);
   }
-  k.store(isOwn, factorAt(kSplit, first));
+  // The block with the first split row counts them.
+  k.onlyIn(hasOwn, [&] {
+    auto branch = scf::IfOp::create(k, TypeRange(), hasEarlier,
+                                    /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(k);
+    k.setInsertionPointToStart(branch.elseBlock());
+    Value count = k.fadd(k.sum(isOwn, {1, 1}), later);
+    k.store(k.broadcast(count, {1, kFlagSize}), factorAt(kGateRows));
+  });
+  isOwn = k.fmax(isOwn, arith::SelectOp::create(k, hasEarlier, one, zero));
   for (int64_t j = 0; j < blocks; ++j) {
     Access access{out.low, {first, k.index(j * kBlock)}, {1, 0}, {}};
     Value error = k.loadF32(access, {kBlock, kBlock});

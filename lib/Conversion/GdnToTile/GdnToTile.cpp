@@ -89,12 +89,15 @@ LogicalResult checkScoresAhead(RecurrencePlan &plan) {
 }
 
 LogicalResult convertRecurrence(RecurrenceOp op, StateStart start,
-                                const StepInputs &inputs) {
+                                const StepInputs &inputs, bool lowScores) {
   FailureOr<RecurrencePlan> plan = planRecurrence(op);
   if (failed(plan))
     return failure();
   plan->start = start;
   plan->inputs = inputs;
+  // Copies of q and k with a gate per channel hold decays, which P does not.
+  plan->hasLowScores =
+      lowScores && plan->isUnit && plan->gateKind != GateKind::Channel;
   switch (op.getSchedule()->getPhases()) {
   case Phases::Auto:
     llvm_unreachable("a plan needs a selected schedule");
@@ -147,7 +150,8 @@ struct ConvertGdnToTilePass
       LogicalResult converted =
           llvm::TypeSwitch<Operation *, LogicalResult>(op)
               .Case([&](RecurrenceOp recurrence) {
-                return convertRecurrence(recurrence, starts[op], inputs[op]);
+                return convertRecurrence(recurrence, starts[op], inputs[op],
+                                         lowScores);
               })
               .Case(buildL2NormKernel)
               .Case(buildGatedRMSNormKernel)

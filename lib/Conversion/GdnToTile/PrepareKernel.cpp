@@ -28,7 +28,7 @@ void mlir::gdn::storeGateRows(KernelBuilder &k, const RecurrencePlan &plan,
 void mlir::gdn::writeGateRows(KernelBuilder &k, RecurrencePlan &plan,
                               Value sums, Value beta, Value gates, Value slot,
                               Value head) {
-  Value tile = k.tile({plan.getGateRow(kSplit)}, k.getF32Type());
+  Value tile = k.tile({plan.getGateRow(kBeta)}, k.getF32Type());
   storeGateRows(k, plan, sums, beta, tile);
   k.copyOut(tile, {gates, {slot, head, k.index(0)}, {2}, {}});
   k.free(tile);

@@ -186,8 +186,9 @@ Value RecurrencePlan::isWide(ImplicitLocOpBuilder &b, Value count,
 }
 
 bool RecurrencePlan::hasGateRow(GateRow row) const {
-  bool isOfUnit = isUnit && (row == kRest || row == kSplit);
-  return isOfUnit || (gateKind == GateKind::Head && row != kSplit);
+  if (gateKind == GateKind::Head)
+    return row != kBeta || isUnit;
+  return row == kRest && isUnit;
 }
 
 int64_t RecurrencePlan::getGateRow(GateRow row) const {

@@ -41,10 +41,12 @@ struct StateStart {
 /// Rows of the workspace `gates`, one factor a token. With gates per head, for
 /// G the sums of the gates of a chunk: exp(G), exp(G_C - G), scale exp(G); the
 /// scan has no time for exponentials. Where T has a unit diagonal
-/// (`RecurrencePlan::isUnit`) the second row holds beta too, or beta alone, and
-/// there is one more: 1 for the tokens whose row of T is split, else 0.
-enum GateRow : int64_t { kGrown, kRest, kScaledGrown, kSplit, kGateRows };
-/// Behind the rows, this many times, whether the chunk has a split row.
+/// (`RecurrencePlan::isUnit`) the second row holds beta too, and there is one
+/// more: beta alone, for the second part of P. Without such gates beta is the
+/// only row, the second.
+enum GateRow : int64_t { kGrown, kRest, kScaledGrown, kBeta, kGateRows };
+/// Behind the rows, this many times, the number of the chunk's split rows: its
+/// last ones.
 constexpr int64_t kFlagSize = 8;
 
 /// Parts of a transition matrix that products with it read.
@@ -87,12 +89,15 @@ struct RecurrencePlan {
   ///
   /// for M the products of the keys. D enters the sum as it is, in f32, so one
   /// 16-bit part of N is as exact as two of T, except where entries are large
-  /// and sums over tokens cancel: from the first row with a large entry on rows
-  /// are split, and the second parts of N, of D and of U count. In front of it
-  /// they are zero, so that no later token changes a bit; the second part of U
-  /// for the state is that of the whole chunk. The scan finds beta in P's
-  /// columns and in a row of `gates`.
+  /// and sums over tokens cancel: from the first row with a large entry, or
+  /// token with a large beta, on rows are split, and the second parts of N, of
+  /// D, of U and of P count. In front of it they are zero, so that no later
+  /// token changes a bit; the second part of U for the state is that of the
+  /// whole chunk. The scan finds beta in P's columns and in rows of `gates`,
+  /// and makes the second part of P itself.
   bool isUnit;
+  /// The second part of P is made where rows are split.
+  bool hasLowScores = false;
   /// The state is written back.
   bool updatesState;
   StateStart start;

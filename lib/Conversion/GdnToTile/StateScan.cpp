@@ -238,7 +238,15 @@ void StateScan::refine(Value &updates, Value &stateValue, Value &output) {
         k, types[0], types[1], output ? types[2] : Type(), Value(),
         roundedError, inverseTiles.front(), lowTile, updates, stateValue,
         restTiles.front(), output, output ? scoreTiles.front() : Value(),
-        gateTile, plan.getGateRow(kSplit), plan.getGateRow(kRest));
+        /*q=*/Value(), gateTile, plan.getGateRow(kGateRows),
+        plan.getGateRow(kRest), IntegerAttr(), IntegerAttr(), FloatAttr());
+    if (output && plan.hasLowScores) {
+      refined.getQMutable().assign(qTiles.front());
+      refined.setBeta(plan.getGateRow(plan.hasGateRow(kBeta) ? kBeta : kRest));
+      refined.setFactorAttr(k.getF64FloatAttr(plan.op.getScaleValue()));
+      if (plan.hasGateRow(kGrown))
+        refined.setGrown(plan.getGateRow(kGrown));
+    }
     scf::YieldOp::create(k, refined.getResults());
     k.setInsertionPointToStart(branch.elseBlock());
     scf::YieldOp::create(k, accumulators);

@@ -94,20 +94,20 @@ InverseWriter::InverseWriter(KernelBuilder &k, const RecurrencePlan &plan,
            }} {
   if (!plan.isUnit)
     return;
-  // With gates per head the rows in front are written with their sums.
-  bool writesBeta = plan.gateKind != GateKind::Head;
-  firstFactor = plan.getGateRow(writesBeta ? kRest : kSplit);
-  factors = k.tile({plan.getGatesSize() - firstFactor}, k.getF32Type());
-  if (writesBeta)
-    k.store(k.load(whole(k, beta), {1, c}), {factors, {k.index(0)}, {0}, {}});
-  k.store(k.zero({1, c}, k.getF32Type()), {factors, {at(kSplit)}, {0}, {}});
+  marks = k.tile({c}, k.getF32Type());
+  flags = k.tile({kFlagSize}, k.getF32Type());
 }
 
 void InverseWriter::finishRow(int64_t i) {
   if (!plan.isUnit)
     return;
-  Value largest = k.select(isEarlier(k, /*orSame=*/false),
-                           k.abs(inverse.at(i, i)), k.constant(0.0));
+  // On the diagonal beta, in a measure in which both have one limit.
+  constexpr int64_t size = WarpInverse::kBlock;
+  Value betas = k.fmul(k.load({beta, {k.index(i * size)}, {0}, {}}, {1, size}),
+                       k.constant(kLargeEntry / kLargeBeta));
+  Value largest =
+      k.select(isEarlier(k, /*orSame=*/false), k.abs(inverse.at(i, i)),
+               k.broadcast(betas, {size, size}));
   for (int64_t j = 0; j < i; ++j)
     largest = k.fmax(largest, k.abs(inverse.at(j, i)));
   isLarge = k.greater(largest, k.constant(kLargeEntry));
@@ -123,13 +123,14 @@ void InverseWriter::finishRow(int64_t i) {
   rowBlocks.clear();
 }
 
-// The split rows of a block, from the first with a large entry on: through
-// memory, which makes a column of a row.
+// The split rows of a block, from the first with a large entry or beta on:
+// through memory, which makes a column of a row.
 void InverseWriter::markRows(int64_t i) {
+  constexpr int64_t size = WarpInverse::kBlock;
   Value one = k.constant(1.0), zero = k.constant(0.0);
-  Access access{factors, {at(kSplit, i * WarpInverse::kBlock)}, {0}, {}};
+  Access access = marksAt(i * size);
   k.store(k.select(k.anyOfColumns(isLarge), one, zero), access);
-  Value rows = upToFirst(k, k.load(access, {WarpInverse::kBlock, 1}));
+  Value rows = upToFirst(k, k.load(access, {size, 1}));
   if (i > 0)
     rows = k.fmax(rows, arith::SelectOp::create(k, isSplit[i - 1], one, zero));
   k.store(rows, access);
@@ -155,8 +156,7 @@ void InverseWriter::store(int64_t i, int64_t j, Value decay) {
 void InverseWriter::storeLow(Value block, int64_t i, int64_t j) {
   constexpr int64_t size = WarpInverse::kBlock;
   Value error = k.roundingError(block, k.convert(block, plan.type));
-  Value areSplit =
-      k.load({factors, {at(kSplit, i * size)}, {0}, {}}, {1, size});
+  Value areSplit = k.load(marksAt(i * size), {1, size});
   Value isOwn = k.broadcast(k.greater(areSplit, k.constant(0.0)), {size, size});
   Value low = k.select(isOwn, error, k.constant(0.0));
   rows.storePart(k, k.convert(low, plan.type), i, j, /*part=*/1);
@@ -165,11 +165,12 @@ void InverseWriter::storeLow(Value block, int64_t i, int64_t j) {
 void InverseWriter::finish() {
   if (!plan.isUnit)
     return;
-  Value any = isSplit.back();
-  auto branch = scf::IfOp::create(k, any);
-  {
-    OpBuilder::InsertionGuard guard(k);
-    k.setInsertionPointToStart(branch.thenBlock());
+  auto setFlags = [&](Value value) {
+    k.store(k.broadcast(value, {1, kFlagSize}), {flags, {k.index(0)}, {0}, {}});
+  };
+  setFlags(k.constant(0.0));
+  k.onlyIn(isSplit.back(), [&] {
+    setFlags(countSplitRows());
     Value zero = k.zero({WarpInverse::kBlock, WarpInverse::kBlock}, plan.type);
     for (int64_t i = 0; i < blocks; ++i) {
       auto isWhole = scf::IfOp::create(k, TypeRange(), isSplit[i],
@@ -179,11 +180,25 @@ void InverseWriter::finish() {
       for (int64_t j = 0; j <= i; ++j)
         rows.storePart(k, zero, i, j, /*part=*/1);
     }
+  });
+  auto copyOut = [&](Value tile, GateRow row) {
+    Value first = k.index(plan.getGateRow(row));
+    k.copyOut(tile, {gates, {slot, head, first}, {2}, {}});
+  };
+  // With gates per head the rows in front are written with their sums.
+  copyOut(beta, plan.hasGateRow(kBeta) ? kBeta : kRest);
+  copyOut(flags, kGateRows);
+  k.free(marks);
+  k.free(flags);
+}
+
+Value InverseWriter::countSplitRows() {
+  Value zero = k.broadcast(k.constant(0.0), {1, 1}), count = zero;
+  for (int64_t i = 0; i < blocks; ++i) {
+    Value own = k.sum(
+        k.load(marksAt(i * WarpInverse::kBlock), {1, WarpInverse::kBlock}),
+        {1, 1});
+    count = k.fadd(count, arith::SelectOp::create(k, isSplit[i], own, zero));
   }
-  Value flag =
-      arith::SelectOp::create(k, any, k.constant(1.0), k.constant(0.0));
-  k.store(k.broadcast(flag, {1, kFlagSize}),
-          {factors, {at(kGateRows)}, {0}, {}});
-  k.copyOut(factors, {gates, {slot, head, k.index(firstFactor)}, {2}, {}});
-  k.free(factors);
+  return count;
 }

@@ -15,6 +15,9 @@ namespace mlir::gdn {
 /// The first row of N with an entry above this is split, and all behind it.
 /// Emulated: below it the sums over tokens cancel little enough for one part.
 constexpr double kLargeEntry = 0.4;
+/// So is that of the first token with a beta above this, which reverses a
+/// direction of the state: such sums cancel more, whatever the keys.
+constexpr double kLargeBeta = 1.0;
 
 /// Of the tokens of a block, [1, 16], as 1 or 0: whether `flags` of one of them
 /// up to theirs, a column, is above 0.
@@ -95,9 +98,8 @@ public:
 private:
   void markRows(int64_t i);
   void storeLow(Value block, int64_t i, int64_t j);
-  Value at(GateRow row, int64_t token = 0) {
-    return k.index(plan.getGateRow(row) - firstFactor + token);
-  }
+  Value countSplitRows();
+  Access marksAt(int64_t token) { return {marks, {k.index(token)}, {0}, {}}; }
 
   KernelBuilder &k;
   const RecurrencePlan &plan;
@@ -105,14 +107,14 @@ private:
   int64_t c, blocks;
   Value beta, gates, slot, head;
   LowerBlocks rows;
-  /// What is written here of the chunk's part of `gates`, from `firstFactor`
-  /// on.
-  Value factors;
-  int64_t firstFactor = 0;
-  /// The row of blocks: where entries are large, and the blocks.
+  /// Which rows are split, of blocks where some are, and what is told to the
+  /// scan.
+  Value marks, flags;
+  /// The row of blocks: where entries or, on the diagonal, beta are large, and
+  /// the blocks.
   Value isLarge;
   SmallVector<Value> rowBlocks;
-  /// Whether entries are large anywhere in a row or in front of it.
+  /// Whether a row of blocks has split rows.
   SmallVector<Value> isSplit;
 };
 

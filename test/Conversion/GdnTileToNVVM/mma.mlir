@@ -82,25 +82,67 @@ func.func @one_pass(%o: memref<?x8xf32>) attributes {gdn_tile.kernel = #gdn_tile
 #shared = #gpu.address_space<workgroup>
 
 // A refinement without a condition is five products of two mma each, and what rounding leaves of d and twice of u. Barriers
-// part it, so that less is live; behind the second the mask is loaded again.
-// CHECK-LABEL: llvm.func @refine
+// part it, so that less is live; behind the second the first of the last columns is found again.
+// CHECK-LABEL: llvm.func @refine(
 // CHECK-COUNT-2: nvvm.mma.sync
-// d = acc - a n^T, and what a lacks of it.
+// d = acc - a n^T, and what a lacks of it, in the last columns.
 // CHECK: llvm.fsub
 // CHECK: llvm.fsub
+// CHECK: llvm.fptosi
+// CHECK: %[[LATE:.*]] = llvm.icmp "sge"
+// CHECK: llvm.select %[[LATE]]
 // CHECK: nvvm.barrier
+// CHECK-NOT: llvm.fptosi
 // CHECK-COUNT-6: nvvm.mma.sync
 // CHECK: nvvm.barrier
+// CHECK: llvm.fptosi
+// CHECK: llvm.icmp "sge"
 // CHECK-COUNT-2: nvvm.mma.sync
 // CHECK-NOT: nvvm.mma.sync
 func.func @refine(%x: memref<16x16xbf16>, %y: memref<16x16xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
   %c0 = arith.constant 0 : index
   %n = memref.alloc() : memref<16x16xbf16, #shared>
-  %f = memref.alloc() : memref<32xf32, #shared>
+  %f = memref.alloc() : memref<34xf32, #shared>
   %a = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<16x16xbf16>, vector<16x16xbf16>
   %u = gdn_tile.load %y[%c0, %c0] dims [0, 1] : memref<16x16xf32>, vector<16x16xf32>
-  %r:3 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%u, %n) output(%u, %n) factors(%f) mask 16 scale 0
-      : (vector<16x16xbf16>, memref<16x16xbf16, #shared>, memref<16x16xbf16, #shared>, vector<16x16xf32>, vector<16x16xf32>, memref<16x16xbf16, #shared>, vector<16x16xf32>, memref<16x16xbf16, #shared>, memref<32xf32, #shared>)
+  %r:3 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%u, %n) output(%u, %n) factors(%f) count 32 scale 0
+      : (vector<16x16xbf16>, memref<16x16xbf16, #shared>, memref<16x16xbf16, #shared>, vector<16x16xf32>, vector<16x16xf32>, memref<16x16xbf16, #shared>, vector<16x16xf32>, memref<16x16xbf16, #shared>, memref<34xf32, #shared>)
+      -> (vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>)
+  gdn_tile.store %r#0, %y[%c0, %c0] dims [0, 1] : vector<16x16xf32>, memref<16x16xf32>
+  gdn_tile.store %r#1, %y[%c0, %c0] dims [0, 1] : vector<16x16xf32>, memref<16x16xf32>
+  gdn_tile.store %r#2, %y[%c0, %c0] dims [0, 1] : vector<16x16xf32>, memref<16x16xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// With the second part of P there are three products more: P transposed, what p has of it, by the unit matrix, and that part
+// with u, from a tile of its own.
+// CHECK-LABEL: llvm.func @refine_scores(
+// CHECK-COUNT-8: nvvm.mma.sync
+// CHECK: nvvm.barrier
+// CHECK-COUNT-2: nvvm.mma.sync
+// CHECK: nvvm.barrier
+// CHECK-COUNT-2: nvvm.mma.sync
+// Not where exp(G) has no digits, in front of the last columns or below the diagonal.
+// CHECK: llvm.icmp "sle"
+// CHECK: llvm.icmp "sge"
+// CHECK: llvm.fcmp "ogt"
+// CHECK: llvm.icmp "eq"
+// CHECK-COUNT-2: nvvm.mma.sync
+// CHECK: nvvm.barrier
+// CHECK-COUNT-2: nvvm.mma.sync
+// CHECK-NOT: nvvm.mma.sync
+func.func @refine_scores(%x: memref<16x16xbf16>, %y: memref<16x16xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %n = memref.alloc() : memref<16x16xbf16, #shared>
+  %f = memref.alloc() : memref<50xf32, #shared>
+  %a = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<16x16xbf16>, vector<16x16xbf16>
+  %u = gdn_tile.load %y[%c0, %c0] dims [0, 1] : memref<16x16xf32>, vector<16x16xf32>
+  %r:3 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%u, %n) output(%u, %n) scores(%n) factors(%f) count 48 scale 0 {beta = 16 : i64, factor = 0.25 : f64, grown = 32 : i64}
+      : (vector<16x16xbf16>, memref<16x16xbf16, #shared>, memref<16x16xbf16, #shared>, vector<16x16xf32>, vector<16x16xf32>, memref<16x16xbf16, #shared>, vector<16x16xf32>, memref<16x16xbf16, #shared>, memref<16x16xbf16, #shared>, memref<50xf32, #shared>)
       -> (vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>)
   gdn_tile.store %r#0, %y[%c0, %c0] dims [0, 1] : vector<16x16xf32>, memref<16x16xf32>
   gdn_tile.store %r#1, %y[%c0, %c0] dims [0, 1] : vector<16x16xf32>, memref<16x16xf32>

@@ -30,10 +30,11 @@
 // CHECK:   %[[U:.*]] = gdn_tile.mma %[[W]], %[[N:.*]] acc(%[[D]]
 // CHECK:   %[[O:.*]] = arith.mulf
 // CHECK:   %[[DECAYED:.*]] = arith.mulf %[[S]]
-// Second parts in such chunks, with the row that says which rows are split, and with that of exp(G_C - G) beta.
+// Second parts in such chunks, with the number of split rows, the row of exp(G_C - G) beta and, for P, those of beta and
+// exp(G).
 // CHECK:   %[[BETTER:.*]]:3 = scf.if %[[SPLIT]]
 // CHECK:     gdn_tile.copy_in %{{.*}}[%{{.*}}, %{{.*}}, %c1, %c0, %c0] {{.*}} to %[[LOW:[^ ]*]]
-// CHECK:     gdn_tile.refine a(%[[W]], %[[N]], %[[LOW]]) acc(%[[U]]) state(%[[DECAYED]], %{{.*}}) output(%[[O]], %{{.*}}) factors(%[[GATES]]) mask 48 scale 16
+// CHECK:     gdn_tile.refine a(%[[W]], %[[N]], %[[LOW]]) acc(%[[U]]) state(%[[DECAYED]], %{{.*}}) output(%[[O]], %{{.*}}) scores(%{{.*}}) factors(%[[GATES]]) count 64 scale 16 {beta = 48 : i64, factor = {{.*}} : f64, grown = 0 : i64}
 // CHECK:   } else {
 // CHECK-NEXT: scf.yield %[[U]], %[[DECAYED]], %[[O]]
 // CHECK:   gdn_tile.mma %{{.*}} acc(%[[BETTER]]#1 : vector<32x32xf32>) :
@@ -49,7 +50,7 @@
 // CHECK: %[[SLOTS:.*]] = arith.ceildivui %{{.*}}, %c16
 // CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x32x8xbf16>
 // CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x2x32x8xbf16>
-// Three factors for each token, whether its row is split, and the chunk's flag.
+// Three factors for each token, its beta, and how many rows of the chunk are split.
 // CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x72xf32>
 // CHECK: gdn_tile.launch @split_prepare
 // 4 heads times 2 value blocks.

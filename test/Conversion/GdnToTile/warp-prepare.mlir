@@ -34,9 +34,9 @@
 // CHECK: %[[D:.*]] = memref.alloc() : memref<384xf32
 // CHECK: %[[X:.*]]:4 = gdn_tile.block_inverse %[[M]], %[[BETA]] in %[[D]]
 // CHECK-NEXT: gdn_tile.free %[[D]]
-// No row is split so far.
-// CHECK-NEXT: %[[FACTORS:.*]] = memref.alloc() : memref<40xf32
-// CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c0] dims [0] : vector<1x32xf32>
+// Which rows are split, and how many.
+// CHECK-NEXT: %[[MARKS:.*]] = memref.alloc() : memref<32xf32
+// CHECK-NEXT: %[[FLAGS:.*]] = memref.alloc() : memref<8xf32
 // -beta is a factor of the left operands.
 // CHECK: %[[BETA0:.*]] = gdn_tile.load %[[BETA]][%c0] dims [0] : {{.*}}, vector<1x16xf32>
 // CHECK: %[[MINUS:.*]] = arith.mulf %[[BETA0]]
@@ -57,23 +57,26 @@
 // CHECK: %[[N:.*]] = arith.select %[[STRICT]]
 // CHECK: %[[ROUNDED:.*]] = arith.truncf %[[N]]
 // CHECK: gdn_tile.store_block %[[ROUNDED]], %[[INVERSE:.*]][%{{.*}}, %{{.*}}, %c0, %c0, %c0] : vector<16x16xbf16>, memref<?x4x2x96x8xbf16>
-// Large entries below the diagonal, anywhere in the block.
+// Large entries below the diagonal, anywhere in the block, or on it large beta.
+// CHECK: %[[BETAS:.*]] = gdn_tile.load %[[BETA]][%c0] dims [0] : {{.*}}, vector<1x16xf32>
+// CHECK: %[[MEASURED:.*]] = arith.mulf %[[BETAS]]
 // CHECK: %[[SIZE:.*]] = math.absf %[[X]]#0
-// CHECK: %[[BELOW:.*]] = arith.select %[[STRICT]], %[[SIZE]]
+// CHECK: %[[OTHER:.*]] = vector.broadcast %[[MEASURED]]
+// CHECK: %[[BELOW:.*]] = arith.select %[[STRICT]], %[[SIZE]], %[[OTHER]]
 // CHECK: %[[LARGE:.*]] = arith.cmpf ogt, %[[BELOW]]
 // CHECK: %[[SPLIT0:.*]] = gdn_tile.any %[[LARGE]] : vector<16x16xi1> to i1
 // Split are the rows from the first such one on: what a row's tokens say is read back as a column.
 // CHECK: scf.if %[[SPLIT0]] {
 // CHECK-NEXT: %[[ANY:.*]] = gdn_tile.any %[[LARGE]] : vector<16x16xi1> to vector<1x16xi1>
-// CHECK-NEXT: %[[ONES:.*]] = arith.select %[[ANY]]
-// CHECK-NEXT: gdn_tile.store %[[ONES]], %[[FACTORS]][%c0]
-// CHECK-NEXT: %[[AGAIN:.*]] = gdn_tile.load %[[FACTORS]][%c0] dims [0] : {{.*}}, vector<16x1xf32>
+// CHECK: %[[ONES:.*]] = arith.select %[[ANY]]
+// CHECK-NEXT: gdn_tile.store %[[ONES]], %[[MARKS]][%c0]
+// CHECK-NEXT: %[[AGAIN:.*]] = gdn_tile.load %[[MARKS]][%c0] dims [0] : {{.*}}, vector<16x1xf32>
 // CHECK: %[[FOUND:.*]] = arith.andi %[[MASK]]
 // CHECK: gdn_tile.any %[[FOUND]] : vector<16x16xi1> to vector<1x16xi1>
-// CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c0]
+// CHECK: gdn_tile.store %{{.*}}, %[[MARKS]][%c0]
 // What the rounding of N leaves, of split rows only.
 // CHECK-DAG: %[[BACK:.*]] = arith.extf %[[ROUNDED]]
-// CHECK-DAG: %[[ROWS:.*]] = gdn_tile.load %[[FACTORS]][%c0] dims [0] : {{.*}}, vector<1x16xf32>
+// CHECK-DAG: %[[ROWS:.*]] = gdn_tile.load %[[MARKS]][%c0] dims [0] : {{.*}}, vector<1x16xf32>
 // CHECK-DAG: %[[ARE:.*]] = arith.cmpf ogt, %[[ROWS]]
 // CHECK-DAG: %[[OWN:.*]] = vector.broadcast %[[ARE]]
 // CHECK-DAG: %[[ERROR:.*]] = {{.*}} %[[N]], %[[BACK]]
@@ -98,17 +101,24 @@
 // CHECK-NEXT: scf.if %[[SPLIT1]] {
 // CHECK: %[[BEFORE:.*]] = arith.select %[[SPLIT0]]
 // CHECK: vector.broadcast %[[BEFORE]]
-// CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c16]
+// CHECK: gdn_tile.store %{{.*}}, %[[MARKS]][%c16]
 // CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c32, %c0]
 // CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c64, %c0]
-// Zeros for the rows of blocks without a split row, if there is another with one; and the flag.
+// The number of split rows; zeros for the rows of blocks without one, if there is another with one; and beta.
+// CHECK: gdn_tile.store %{{.*}}, %[[FLAGS]][%c0] dims [0] : vector<1x8xf32>
+// CHECK: scf.if %[[SPLIT1]] {
+// CHECK: gdn_tile.sum
+// CHECK: %[[OWN0:.*]] = arith.select %[[SPLIT0]]
+// CHECK: %[[OWN1:.*]] = gdn_tile.sum
+// CHECK-NEXT: %[[COUNT:.*]] = arith.addf %{{.*}}, %[[OWN1]]
+// CHECK: %[[SPREADCOUNT:.*]] = vector.broadcast %[[COUNT]]
+// CHECK: gdn_tile.store %[[SPREADCOUNT]], %[[FLAGS]][%c0]
 // CHECK: scf.if %[[SPLIT0]] {
 // CHECK-NEXT: } else {
 // CHECK-NEXT: gdn_tile.store_block %[[ZERO:.*]], %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c0, %c0]
 // CHECK-NOT: gdn_tile.store_block {{.*}}, %c1, %c32
-// CHECK: arith.select %[[SPLIT1]]
-// CHECK: gdn_tile.store %{{.*}}, %[[FACTORS]][%c32] dims [0] : vector<1x8xf32>
-// CHECK: gdn_tile.copy_out %[[FACTORS]] to %{{.*}}[%{{.*}}, %{{.*}}, %c96]
+// CHECK: gdn_tile.copy_out %[[BETA]] to %{{.*}}[%{{.*}}, %{{.*}}, %c96]
+// CHECK: gdn_tile.copy_out %[[FLAGS]] to %{{.*}}[%{{.*}}, %{{.*}}, %c128]
 // CHECK-NOT: gdn_tile.copy_out
 // CHECK-LABEL: func @pair_scan
 // CHECK-LABEL: func @pair(

@@ -38,6 +38,18 @@ func.func @f(%n: index) {
 
 // -----
 
+// Sums over columns are those of lanes; over rows they meet in memory of the block.
+func.func @sum(%n: index, %v: vector<16x8xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  gdn_tile.each_warp (%w) in (%n) {
+    %columns = gdn_tile.sum %v : vector<16x8xf32> to vector<16x1xf32>
+    // expected-error @+1 {{'gdn_tile.sum' op is not an op of a single warp}}
+    %rows = gdn_tile.sum %v : vector<16x8xf32> to vector<1x8xf32>
+  }
+  return
+}
+
+// -----
+
 func.func @f(%n: index) {
   gdn_tile.each_warp (%i) in (%n) {
     // expected-error @+1 {{'gdn_tile.each_warp' op is not an op of a single warp}}

@@ -341,7 +341,7 @@ func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<6
   %b = memref.alloc() : memref<2x64x64xbf16, #shared>
   %ring = gdn_tile.ring(%b : memref<2x64x64xbf16, #shared>) producers(1) consumers(4) : !gdn_tile.ring<2>
   // expected-error @+1 {{expects a ring of one stage with one tile}}
-  %0:2 = gdn_tile.refine if %c a(%a, %n, %ring) acc(%u) state(%s, %k) factors(%f) mask 0 scale 64 : (i1, vector<64x64xbf16>, memref<64x64xbf16, #shared>, !gdn_tile.ring<2>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+  %0:2 = gdn_tile.refine if %c a(%a, %n, %ring) acc(%u) state(%s, %k) factors(%f) count 128 scale 64 : (i1, vector<64x64xbf16>, memref<64x64xbf16, #shared>, !gdn_tile.ring<2>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
   return
 }
 
@@ -356,7 +356,7 @@ func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<6
   %b = memref.alloc() : memref<1x64x64xbf16, #shared>
   %ring = gdn_tile.ring(%b : memref<1x64x64xbf16, #shared>) producers(1) consumers(4) : !gdn_tile.ring<1>
   // expected-error @+1 {{has a condition outside of a role}}
-  %0:2 = gdn_tile.refine if %c a(%a, %n, %ring) acc(%u) state(%s, %k) factors(%f) mask 0 scale 64 : (i1, vector<64x64xbf16>, memref<64x64xbf16, #shared>, !gdn_tile.ring<1>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+  %0:2 = gdn_tile.refine if %c a(%a, %n, %ring) acc(%u) state(%s, %k) factors(%f) count 128 scale 64 : (i1, vector<64x64xbf16>, memref<64x64xbf16, #shared>, !gdn_tile.ring<1>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
   return
 }
 
@@ -371,7 +371,7 @@ func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<6
   %b = memref.alloc() : memref<1x64x64xbf16, #shared>
   %ring = gdn_tile.ring(%b : memref<1x64x64xbf16, #shared>) producers(1) consumers(4) : !gdn_tile.ring<1>
   // expected-error @+1 {{expects a condition beside a ring}}
-  %0:2 = gdn_tile.refine a(%a, %n, %ring) acc(%u) state(%s, %k) factors(%f) mask 0 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, !gdn_tile.ring<1>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+  %0:2 = gdn_tile.refine a(%a, %n, %ring) acc(%u) state(%s, %k) factors(%f) count 128 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, !gdn_tile.ring<1>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
   return
 }
 
@@ -388,7 +388,7 @@ func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<6
   gdn_tile.roles {
     gdn_tile.role "math" warps(4) {
       // expected-error @+1 {{expects to stand in a role whose warps are the 8 consumers of the ring}}
-      %0:2 = gdn_tile.refine if %c a(%a, %n, %ring) acc(%u) state(%s, %k) factors(%f) mask 0 scale 64 : (i1, vector<64x64xbf16>, memref<64x64xbf16, #shared>, !gdn_tile.ring<1>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+      %0:2 = gdn_tile.refine if %c a(%a, %n, %ring) acc(%u) state(%s, %k) factors(%f) count 128 scale 64 : (i1, vector<64x64xbf16>, memref<64x64xbf16, #shared>, !gdn_tile.ring<1>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
     }
   }
   return
@@ -404,7 +404,7 @@ func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<6
   %f = memref.alloc() : memref<136xf32, #shared>
   %low = memref.alloc() : memref<64x64xbf16, #shared>
   // expected-error @+1 {{expects fragments MxC of 16 bits and of f32, and tiles CxC, or their panels, but has 'vector<64x64xbf16>', 'vector<64x64xf32>', 'memref<64x32xbf16, #gpu.address_space<workgroup>>' and 'memref<64x64xbf16, #gpu.address_space<workgroup>>'}}
-  %0:2 = gdn_tile.refine a(%a, %n, %low) acc(%u) state(%s, %k) factors(%f) mask 0 scale 64 : (vector<64x64xbf16>, memref<64x32xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+  %0:2 = gdn_tile.refine a(%a, %n, %low) acc(%u) state(%s, %k) factors(%f) count 128 scale 64 : (vector<64x64xbf16>, memref<64x32xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
   return
 }
 
@@ -418,7 +418,7 @@ func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<6
   %f = memref.alloc() : memref<136xf32, #shared>
   %low = memref.alloc() : memref<64x64xbf16, #shared>
   // expected-error @+1 {{expects a state MxK of f32 and a tile CxK, but has 'vector<64x64xf32>' and 'memref<64x32xbf16, #gpu.address_space<workgroup>>' beside 'vector<64x64xbf16>'}}
-  %0:2 = gdn_tile.refine a(%a, %n, %low) acc(%u) state(%s, %k) factors(%f) mask 0 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x32xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+  %0:2 = gdn_tile.refine a(%a, %n, %low) acc(%u) state(%s, %k) factors(%f) count 128 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x32xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
   return
 }
 
@@ -432,7 +432,7 @@ func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<6
   %f = memref.alloc() : memref<136xf32, #shared>
   %low = memref.alloc() : memref<64x64xbf16, #shared>
   // expected-error @+1 {{expects an output MxC of f32, a result and a tile CxC, or its panels, or none of them}}
-  %0:2 = gdn_tile.refine a(%a, %n, %low) acc(%u) state(%s, %k) output(%u, %k) factors(%f) mask 0 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+  %0:2 = gdn_tile.refine a(%a, %n, %low) acc(%u) state(%s, %k) output(%u, %k) factors(%f) count 128 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
   return
 }
 
@@ -445,8 +445,90 @@ func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<6
   %k = memref.alloc() : memref<64x64xbf16, #shared>
   %f = memref.alloc() : memref<136xf32, #shared>
   %low = memref.alloc() : memref<64x64xbf16, #shared>
-  // expected-error @+1 {{expects factors of f32 in shared memory that hold the rows at 0 and 80, but has 'memref<136xf32, #gpu.address_space<workgroup>>'}}
-  %0:2 = gdn_tile.refine a(%a, %n, %low) acc(%u) state(%s, %k) factors(%f) mask 0 scale 80 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+  // expected-error @+1 {{expects an element and rows of 64 in 'memref<136xf32, #gpu.address_space<workgroup>>', but has element 128 and rows at 80, 0 and 0}}
+  %0:2 = gdn_tile.refine a(%a, %n, %low) acc(%u) state(%s, %k) factors(%f) count 128 scale 80 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %n = memref.alloc() : memref<64x64xbf16, #shared>
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %f = memref.alloc() : memref<136xf32, #shared>
+  // expected-error @+1 {{expects beside scores an output, a tile of the type of k, `beta` and `factor`, but has 'memref<64x64xbf16, #gpu.address_space<workgroup>>' beside 'memref<64x64xbf16, #gpu.address_space<workgroup>>'}}
+  %0:3 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%s, %k) output(%u, %n) scores(%k) factors(%f) count 128 scale 64 {beta = 0 : i64} : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>, vector<64x64xf32>)
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %n = memref.alloc() : memref<64x64xbf16, #shared>
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %f = memref.alloc() : memref<136xf32, #shared>
+  // expected-error @+1 {{expects an element and rows of 64 in 'memref<136xf32, #gpu.address_space<workgroup>>', but has element 136 and rows at 64, 0 and 0}}
+  %0:3 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%s, %k) output(%u, %n) scores(%k) factors(%f) count 136 scale 64 {beta = 0 : i64, factor = 1.0 : f64} : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>, vector<64x64xf32>)
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %n = memref.alloc() : memref<64x64xbf16, #shared>
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %f = memref.alloc() : memref<136xf32, #shared>
+  // expected-error @+1 {{expects an element and rows of 64 in 'memref<136xf32, #gpu.address_space<workgroup>>', but has element 128 and rows at 64, 73 and 0}}
+  %0:3 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%s, %k) output(%u, %n) scores(%k) factors(%f) count 128 scale 64 {beta = 73 : i64, factor = 1.0 : f64} : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>, vector<64x64xf32>)
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %n = memref.alloc() : memref<64x64xbf16, #shared>
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %f = memref.alloc() : memref<136xf32, #shared>
+  // expected-error @+1 {{expects an element and rows of 64 in 'memref<136xf32, #gpu.address_space<workgroup>>', but has element 128 and rows at 64, 0 and 73}}
+  %0:3 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%s, %k) output(%u, %n) scores(%k) factors(%f) count 128 scale 64 {beta = 0 : i64, factor = 1.0 : f64, grown = 73 : i64} : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>, vector<64x64xf32>)
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %n = memref.alloc() : memref<64x64xbf16, #shared>
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %f = memref.alloc() : memref<136xf32>
+  // expected-error @+1 {{expects factors of f32 in shared memory, but has 'memref<136xf32>'}}
+  %0:3 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%s, %k) output(%u, %n) scores(%k) factors(%f) count 128 scale 64 {beta = 0 : i64, factor = 1.0 : f64} : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, memref<136xf32>) -> (vector<64x64xf32>, vector<64x64xf32>, vector<64x64xf32>)
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%c: i1, %a: vector<64x128xbf16>, %u: vector<64x128xf32>, %s: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %n = memref.alloc() : memref<128x128xbf16, #shared>
+  %k = memref.alloc() : memref<128x64xbf16, #shared>
+  %f = memref.alloc() : memref<264xf32, #shared>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+    // expected-error @+1 {{expects 64 columns beside a condition and scores, but has 'vector<64x128xbf16>'}}
+    %0:3 = gdn_tile.refine if %c a(%a, %n, %n) acc(%u) state(%s, %k) output(%u, %n) scores(%k) factors(%f) count 256 scale 0 {beta = 128 : i64, factor = 1.0 : f64} : (i1, vector<64x128xbf16>, memref<128x128xbf16, #shared>, memref<128x128xbf16, #shared>, vector<64x128xf32>, vector<64x64xf32>, memref<128x64xbf16, #shared>, vector<64x128xf32>, memref<128x128xbf16, #shared>, memref<128x64xbf16, #shared>, memref<264xf32, #shared>) -> (vector<64x128xf32>, vector<64x64xf32>, vector<64x128xf32>)
+    }
+  }
   return
 }
 
@@ -462,7 +544,7 @@ func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<6
   gdn_tile.roles {
     gdn_tile.role "math" warps(4) {
       // expected-error @+1 {{expects multiples of 64 beside a condition, but has 'vector<64x64xbf16>' and 'memref<64x32xbf16, #gpu.address_space<workgroup>>'}}
-      %0:2 = gdn_tile.refine if %c a(%a, %n, %low) acc(%u) state(%s, %k) factors(%f) mask 0 scale 64 : (i1, vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x32xf32>, memref<64x32xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x32xf32>)
+      %0:2 = gdn_tile.refine if %c a(%a, %n, %low) acc(%u) state(%s, %k) factors(%f) count 128 scale 64 : (i1, vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x32xf32>, memref<64x32xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x32xf32>)
     }
   }
   return

@@ -3,16 +3,20 @@
 #shared = #gpu.address_space<workgroup>
 
 // CHECK-LABEL: func @refine
-// CHECK: gdn_tile.refine a(%arg0, %[[N:.*]], %[[N]]) acc(%arg1) state(%arg1, %[[N]]) factors(%{{.*}}) mask 0 scale 16 : (vector<16x16xbf16>,
-// CHECK: gdn_tile.refine a(%arg0, %[[N]], %[[N]]) acc(%arg1) state(%arg1, %[[N]]) output(%arg1, %[[N]]) factors(%{{.*}}) mask 16 scale 0 :
+// CHECK: gdn_tile.refine a(%arg0, %[[N:.*]], %[[N]]) acc(%arg1) state(%arg1, %[[N]]) factors(%{{.*}}) count 33 scale 16 : (vector<16x16xbf16>,
+// CHECK: gdn_tile.refine a(%arg0, %[[N]], %[[N]]) acc(%arg1) state(%arg1, %[[N]]) output(%arg1, %[[N]]) factors(%{{.*}}) count 32 scale 0 :
+// CHECK: gdn_tile.refine a(%arg0, %[[N]], %[[N]]) acc(%arg1) state(%arg1, %[[N]]) output(%arg1, %[[N]]) scores(%[[N]]) factors(%{{.*}}) count 32 scale 0 {beta = 16 : i64, factor = 1.250000e-01 : f64, grown = 0 : i64} :
 func.func @refine(%a: vector<16x16xbf16>, %u: vector<16x16xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
   %n = memref.alloc() : memref<16x16xbf16, #shared>
-  %f = memref.alloc() : memref<32xf32, #shared>
-  %0:2 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%u, %n) factors(%f) mask 0 scale 16
-      : (vector<16x16xbf16>, memref<16x16xbf16, #shared>, memref<16x16xbf16, #shared>, vector<16x16xf32>, vector<16x16xf32>, memref<16x16xbf16, #shared>, memref<32xf32, #shared>)
+  %f = memref.alloc() : memref<34xf32, #shared>
+  %0:2 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%u, %n) factors(%f) count 33 scale 16
+      : (vector<16x16xbf16>, memref<16x16xbf16, #shared>, memref<16x16xbf16, #shared>, vector<16x16xf32>, vector<16x16xf32>, memref<16x16xbf16, #shared>, memref<34xf32, #shared>)
       -> (vector<16x16xf32>, vector<16x16xf32>)
-  %1:3 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%u, %n) output(%u, %n) factors(%f) mask 16 scale 0
-      : (vector<16x16xbf16>, memref<16x16xbf16, #shared>, memref<16x16xbf16, #shared>, vector<16x16xf32>, vector<16x16xf32>, memref<16x16xbf16, #shared>, vector<16x16xf32>, memref<16x16xbf16, #shared>, memref<32xf32, #shared>)
+  %1:3 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%u, %n) output(%u, %n) factors(%f) count 32 scale 0
+      : (vector<16x16xbf16>, memref<16x16xbf16, #shared>, memref<16x16xbf16, #shared>, vector<16x16xf32>, vector<16x16xf32>, memref<16x16xbf16, #shared>, vector<16x16xf32>, memref<16x16xbf16, #shared>, memref<34xf32, #shared>)
+      -> (vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>)
+  %2:3 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%u, %n) output(%u, %n) scores(%n) factors(%f) count 32 scale 0 {beta = 16 : i64, factor = 0.125 : f64, grown = 0 : i64}
+      : (vector<16x16xbf16>, memref<16x16xbf16, #shared>, memref<16x16xbf16, #shared>, vector<16x16xf32>, vector<16x16xf32>, memref<16x16xbf16, #shared>, vector<16x16xf32>, memref<16x16xbf16, #shared>, memref<16x16xbf16, #shared>, memref<34xf32, #shared>)
       -> (vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>)
   return
 }

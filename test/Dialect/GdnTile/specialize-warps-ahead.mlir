@@ -92,7 +92,7 @@ func.func @ahead(%k: memref<?x64xbf16>, %v: memref<?x64xbf16>, %g: memref<?xf32>
     %s16 = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
     %u = gdn_tile.mma %s16, %t {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
     %w:2 = scf.if %any -> (vector<64x64xf32>, vector<64x64xf32>) {
-      %m:2 = gdn_tile.refine a(%s16, %t, %low) acc(%u) state(%state, %vt) factors(%f) mask 0 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+      %m:2 = gdn_tile.refine a(%s16, %t, %low) acc(%u) state(%state, %vt) factors(%f) count 128 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
       scf.yield %m#0, %m#1 : vector<64x64xf32>, vector<64x64xf32>
     } else {
       scf.yield %u, %state : vector<64x64xf32>, vector<64x64xf32>

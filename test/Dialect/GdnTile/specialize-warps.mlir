@@ -444,7 +444,7 @@ func.func @three_warpgroups(%k: memref<64x64xbf16>, %o: memref<192x64xf32>, %n: 
 // CHECK: scf.for
 // CHECK: %[[ANY:.*]] = gdn_tile.any
 // CHECK: %[[U:.*]] = gdn_tile.mma
-// CHECK-NEXT: gdn_tile.refine if %[[ANY]] a(%{{.*}}, %{{.*}}, %[[RING]]) acc(%[[U]]) state(%{{.*}}, %{{.*}}) factors(%{{.*}}) mask 0 scale 64
+// CHECK-NEXT: gdn_tile.refine if %[[ANY]] a(%{{.*}}, %{{.*}}, %[[RING]]) acc(%[[U]]) state(%{{.*}}, %{{.*}}) factors(%{{.*}}) count 128 scale 64
 // CHECK-NOT: scf.if
 // CHECK: gdn_tile.role "load" warps(3) {
 // CHECK: scf.for %[[I:.*]] = %c0 to %{{.*}} step %c1 iter_args(%[[COUNT:.*]] = %{{.*}}) -> (index) {
@@ -498,7 +498,7 @@ func.func @rare(%t: memref<?x2x64x64xbf16>, %f: memref<?x136xf32>, %o: memref<64
     %u = gdn_tile.mma %a, %high {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
     %r:2 = scf.if %any -> (vector<64x64xf32>, vector<64x64xf32>) {
       gdn_tile.copy_in %t[%i, %c1, %c0, %c0] dims [2, 3] to %low : memref<?x2x64x64xbf16> to memref<64x64xbf16, #shared>
-      %w:2 = gdn_tile.refine a(%a, %high, %low) acc(%u) state(%acc, %high) factors(%flags) mask 0 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+      %w:2 = gdn_tile.refine a(%a, %high, %low) acc(%u) state(%acc, %high) factors(%flags) count 128 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
       scf.yield %w#0, %w#1 : vector<64x64xf32>, vector<64x64xf32>
     } else {
       scf.yield %u, %acc : vector<64x64xf32>, vector<64x64xf32>
@@ -523,7 +523,7 @@ func.func @given(%t: memref<?x2x64x64xbf16>, %f: memref<?x136xf32>, %o: memref<6
     %u = gdn_tile.mma %a, %high {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
     %r:2 = scf.if %any -> (vector<64x64xf32>, vector<64x64xf32>) {
       gdn_tile.copy_in %t[%i, %c1, %c0, %c0] dims [2, 3] to %low : memref<?x2x64x64xbf16> to memref<64x64xbf16, #shared>
-      %w:2 = gdn_tile.refine a(%a, %high, %low) acc(%u) state(%acc, %high) factors(%flags) mask 0 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+      %w:2 = gdn_tile.refine a(%a, %high, %low) acc(%u) state(%acc, %high) factors(%flags) count 128 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
       scf.yield %w#0, %w#1 : vector<64x64xf32>, vector<64x64xf32>
     } else {
       scf.yield %u, %acc : vector<64x64xf32>, vector<64x64xf32>
@@ -554,7 +554,7 @@ func.func @read_elsewhere(%t: memref<?x2x64x64xbf16>, %f: memref<?x136xf32>, %o:
     %u = gdn_tile.mma %a, %high {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
     %r:2 = scf.if %any -> (vector<64x64xf32>, vector<64x64xf32>) {
       gdn_tile.copy_in %t[%i, %c1, %c0, %c0] dims [2, 3] to %low : memref<?x2x64x64xbf16> to memref<64x64xbf16, #shared>
-      %w:2 = gdn_tile.refine a(%a, %high, %low) acc(%u) state(%acc, %high) factors(%flags) mask 0 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
+      %w:2 = gdn_tile.refine a(%a, %high, %low) acc(%u) state(%acc, %high) factors(%flags) count 128 scale 64 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
       scf.yield %w#0, %w#1 : vector<64x64xf32>, vector<64x64xf32>
     } else {
       scf.yield %u, %acc : vector<64x64xf32>, vector<64x64xf32>

@@ -92,6 +92,9 @@ static bool isWarpOp(Operation *op) {
     return !copy.getToken();
   if (auto cumsum = dyn_cast<CumsumOp>(op))
     return cast<MemRefType>(cumsum.getTile().getType()).getRank() == 1;
+  // Sums over rows meet in memory that the block has.
+  if (auto sum = dyn_cast<SumOp>(op))
+    return cast<VectorType>(sum.getResult().getType()).getDimSize(1) == 1;
   return isa<AnyOp, BarrierOp, BlockIdOp, BlockInverseOp, CopyOutOp, DecaysOp,
              FreeOp, IotaOp, LoadOp, OwnRowsOp, StageOp, StoreBlockOp, StoreOp,
              WarpEndOp, WarpMmaOp>(op) ||

@@ -138,8 +138,13 @@ std::optional<AheadPart> findAheadPart(scf::ForOp loop) {
       if (part.op->isAncestor(user) || isa<memref::DeallocOp>(user))
         continue;
       Operation *place = loop.getBody()->findAncestorOpInBlock(*user);
+      // A refinement may leave something else in the place of what it read.
+      bool isScratch =
+          llvm::any_of(part.refinements, [&](RareRefinement &rare) {
+            return rare.branch == place && rare.refine.getLow() == value;
+          });
       if (!place || !part.op->isBeforeInBlock(place) ||
-          isWrittenIn(place, value))
+          (isWrittenIn(place, value) && !isScratch))
         return std::nullopt;
       isRead = true;
     }

@@ -103,9 +103,11 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     Products of 16-bit inputs run on 16-bit tensor cores. With `precision = default`
     what is computed inside of a chunk (the state, the errors W, the new values U,
     the scores P, with a gate per channel the decayed copies of q and k) is rounded
-    to 16 bits where it is an operand; where T has large entries (above 0.4 below
-    its diagonal, as near-equal keys have with little decay) T, W and U have a
-    second part in the rest of the chunk, whose scan then takes up to twice as long.
+    to 16 bits where it is an operand; from the first row on in which T has a large
+    entry (above 0.4 below its diagonal, as near-equal keys have with little decay)
+    or beta is above 1, T, W, U and P (not with a gate per channel, nor without
+    products of warpgroups) have a second part in the rest of the chunk, whose scan
+    then takes up to 2.4 times as long.
     With `precision = high` each of them is a pair of 16-bit numbers, the second
     what the first has left, and a product is the sum of two or three: all but the
     last part by the last. So no operand is rounded by more than 2^-16 (bf16; f16

@@ -99,6 +99,8 @@ bool fitsWarpgroup(MmaOp op, KernelAttr kernel);
 /// The same, for the kernel that the product stands in.
 bool fitsWarpgroup(MmaOp op);
 
+/// exp(G) above which second parts of P are made.
+constexpr double kLeastGrown = 1e-30;
 /// Replaces a refinement without a condition by the ops that its description
 /// says, and all of an op's.
 void expandRefinement(RefineOp op);

@@ -205,12 +205,24 @@ def GdnTile_RefineOp : GdnTile_Op<"refine", [
     For `acc = a n^T + d`, where `a` is the f32 fragment d rounded to 16 bits, and two more accumulators that products with
     the result are about to be added to, adds the products of second parts:
 
-        u       = acc + a low^T + round(mask o (d - a)) n^T
+        u       = acc + a low^T + round(late(d - a)) n^T
         state'  = state + round(error(scale o u)) k
-        output' = output + round(mask o error(u)) p^T
+        output' = output + round(late(error(u))) p^T
 
-    error(x) is x - round(x). `mask` and `scale` are rows of `factors`, a vector in shared memory, given by their first
-    elements: one factor for each column of the fragments. d is found again as acc - a n^T, so that nobody has to keep it. Results are u, state' and, if there is an output, output'.
+    error(x) is x - round(x), and late(x) is x in the last columns and zero in front: `count` is the element of `factors`, a
+    vector of f32 in shared memory, that says how many. `scale` is the first element of a row of `factors`, one for each
+    column of the fragments. d is found again as acc - a n^T, so that nobody has to keep it. Results are u, state' and, if there is an output, output'.
+
+    With `scores` the products of p have a second part too. `p` is the matrix P rounded, with
+
+        P_ij = factor grown_i (q_i . k_j) beta_j / grown_j,  j <= i
+
+    `beta` and `grown` being rows of `factors`, the latter left out if it is 1. P is made anew, what `p` lacks of it is
+    stored in the place of `low`, in the last `count` rows, and
+
+        output' = output + round(late(error(u))) p^T + round(u) round(P - p)^T
+
+    Rows with grown_i below 1e-30 have no second part: there grown_i / grown_j has no digits.
 
     With `if` the op does that where the condition holds, the same in all warps, and hands its
     accumulators on elsewhere. Only in a role, for fragments of whole warpgroups. A branch in the program's own control
@@ -219,17 +231,19 @@ def GdnTile_RefineOp : GdnTile_Op<"refine", [
     waits and which it releases. Where the condition does not hold the ring is left alone, so the producer
     acquires and commits a stage for each time that it does. All warps of the role are its consumers.
 
-    `n`, `low` and `p` are tiles CxC or in panels of 16 columns as those of `gdn_tile.mma`; `k` is CxK.
+    `n`, `low` and `p` are tiles CxC or in panels of 16 columns as those of `gdn_tile.mma`; `k` and `q` are CxK.
 
     ```mlir
-    %u, %s1, %o1 = gdn_tile.refine if %isSplit a(%a, %n, %low) acc(%u0) state(%s, %k) output(%o, %p) factors(%f) mask 192 scale 64 : ...
+    %u, %s1, %o1 = gdn_tile.refine if %isSplit a(%a, %n, %low) acc(%u0) state(%s, %k) output(%o, %p) scores(%q)
+        factors(%f) count 256 scale 64 {beta = 192 : i64, factor = 0.125 : f64, grown = 0 : i64} : ...
     ```
   }];
   let arguments = (ins Optional<I1>:$condition, GdnTile_Fragment:$a, AnyMemRef:$n,
                        AnyTypeOf<[GdnTile_Ring, AnyMemRef]>:$low, GdnTile_Fragment:$acc,
                        GdnTile_Fragment:$state, AnyMemRef:$k,
-                       Optional<GdnTile_Fragment>:$output, Optional<AnyMemRef>:$p,
-                       AnyMemRef:$factors, I64Attr:$mask, I64Attr:$scale);
+                       Optional<GdnTile_Fragment>:$output, Optional<AnyMemRef>:$p, Optional<AnyMemRef>:$q,
+                       AnyMemRef:$factors, I64Attr:$count, I64Attr:$scale, OptionalAttr<I64Attr>:$beta,
+                       OptionalAttr<I64Attr>:$grown, OptionalAttr<F64Attr>:$factor);
   let results = (outs GdnTile_Fragment:$result, GdnTile_Fragment:$newState,
                       Optional<GdnTile_Fragment>:$newOutput);
   let extraClassDeclaration = [{
@@ -240,7 +254,7 @@ def GdnTile_RefineOp : GdnTile_Op<"refine", [
   }];
   let assemblyFormat = [{
     (`if` $condition^)? `a` `(` $a `,` $n `,` $low `)` `acc` `(` $acc `)` `state` `(` $state `,` $k `)`
-    (`output` `(` $output^ `,` $p `)`)? `factors` `(` $factors `)` `mask` $mask `scale` $scale
+    (`output` `(` $output^ `,` $p `)`)? (`scores` `(` $q^ `)`)? `factors` `(` $factors `)` `count` $count `scale` $scale
     attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
