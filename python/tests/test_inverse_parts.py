@@ -159,16 +159,15 @@ def test_which_rows_are_split(beta, is_split):
     assert np.array_equal(gates[:, :, -8], rows.sum(2))
 
 
-def unpacked(blocks):
-    """Matrices of their blocks of 16x16 on and below the diagonal, one column of blocks after the other, with NaN above
-    (as bits, 0xFFFF). A block is 32 rows: element (n, k) in row 16 (n / 8) + k, column n % 8."""
-    size = C // 16
-    matrices = np.full((*blocks.shape[:-2], C, C), 0xFFFF, np.uint16)
-    places = [(i, j) for j in range(size) for i in range(j, size)]
-    for n, (i, j) in enumerate(places):
-        block = blocks[..., 32 * n : 32 * n + 32, :].reshape(*blocks.shape[:-2], 2, 16, 8)
-        block = np.swapaxes(block, -1, -2).reshape(*blocks.shape[:-2], 16, 16)
-        matrices[..., 16 * i : 16 * i + 16, 16 * j : 16 * j + 16] = block
+def unpacked(rows):
+    """Matrices of their matrices of 8x8 on and below the diagonal, as rows of eight n, with NaN above (as bits,
+    0xFFFF): one column of blocks of 16x16 after the other, of each eight n first k from 8 to 15, then from 0 to 7."""
+    matrices = np.full((*rows.shape[:-2], C, C), 0xFFFF, np.uint16)
+    places = [(n, k + half) for k in range(0, C, 16) for n in range(k, C, 8) for half in (8, 0) if k + half <= n]
+    assert rows.shape[-2:] == (8 * len(places), 8)
+    for number, (n, k) in enumerate(places):
+        matrix = rows[..., 8 * number : 8 * number + 8, :]
+        matrices[..., n : n + 8, k : k + 8] = np.swapaxes(matrix, -1, -2)
     return matrices
 
 
@@ -195,7 +194,7 @@ def test_what_prepare_writes(model, family):
     assert np.array_equal(gates[:, :, -C - 8 : -8], betas.swapaxes(1, 2))
     low = read(inverse[:, :, 1], "bf16")
     assert np.all(inverse[:, :, 1][~rows.any(2)] == 0xFFFF), "the second part of a chunk without split rows"
-    stored = np.kron(np.tri(C // 16), np.ones((16, 16))) == 1
+    stored = np.kron(np.tri(C // 8), np.ones((8, 8))) == 1
     assert np.array_equal(np.isfinite(low[1, 0]), stored) and np.all(low[1, 0][~rows[1, 0]][stored[~rows[1, 0]]] == 0)
     assert np.any(low[1, 0][rows[1, 0]][stored[rows[1, 0]]] != 0)
     high = read(inverse[:, :, 0], "bf16")

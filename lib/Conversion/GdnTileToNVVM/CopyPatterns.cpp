@@ -188,14 +188,19 @@ std::pair<Value, Value> TileCopy::splitLowerRow(const Piece &piece) {
 
 Value TileCopy::getGlobal(const Piece &piece) {
   if (isLower) {
-    // Blocks before the panel's, times 32 rows, and those of its own.
+    // Blocks before the panel's, times 32 rows, and those of its own, without
+    // a matrix of 8 rows in its panel and each before.
     auto [panel, row] = splitLowerRow(piece);
     int64_t panels = getLowerSize(tile) / kPanelColumns;
     Value rest =
         LLVM::SubOp::create(e.builder, e.loc, e.c32(2 * panels - 1), panel);
     Value before = e.mulC(LLVM::MulOp::create(e.builder, e.loc, panel, rest),
                           kBlockRows / 2);
-    Value offset = e.mulC(e.add(before, row), cols * layout.getElementBytes());
+    before = LLVM::SubOp::create(e.builder, e.loc, before,
+                                 e.mulC(e.addC(panel, 1), kMatrixRows));
+    // Rows that are not inside may lie in front of the source.
+    row = LLVM::SMaxOp::create(e.builder, e.loc, e.add(before, row), e.c32(0));
+    Value offset = e.mulC(row, cols * layout.getElementBytes());
     if (piece.col.value)
       offset = e.add(offset, e.mulC(piece.col.value, layout.getElementBytes()));
     return e.advance(origin,
@@ -224,7 +229,7 @@ Value TileCopy::isInside(const Piece &piece) {
   Value zero = e.c32(0);
   if (isLower) {
     auto [panel, row] = splitLowerRow(piece);
-    Value first = e.mulC(panel, kBlockRows);
+    Value first = e.addC(e.mulC(panel, kBlockRows), kMatrixRows);
     inside = LLVM::ICmpOp::create(e.builder, e.loc, LLVM::ICmpPredicate::uge,
                                   row, first);
   }
@@ -369,13 +374,13 @@ private:
       Value source = getGlobalAddress(e, adaptor.getSource().front(), global,
                                       flatten(adaptor.getIndices()));
       for (int64_t panel = 0; panel < panels; ++panel) {
-        int64_t first = kBlockRows * getLowerBlock(panel, panel, panels);
-        int64_t column = panel * kPanelColumns;
-        int64_t row = getPanelRow(column, column, size);
+        int64_t first = getLowerRow(panel, panel, panels);
+        int64_t row = getPanelRow(0, panel * kPanelColumns, size) +
+                      getFirstLowerRow(panel);
         copies.emplace_back(
             e, threads, e.advance(source, first * rowBytes),
             e.advance(adaptor.getTile().front(), row * rowBytes),
-            (panels - panel) * kBlockRows * rowBytes);
+            getLowerRows(panel, panels) * rowBytes);
       }
     };
     BulkCopy::load(e, threads, getLowerShape(size)[0] * rowBytes,

@@ -48,8 +48,10 @@ struct Part {
 };
 
 bool awaitsLaunch(func::FuncOp kernel) {
-  return kernel.walk([](AwaitLaunchOp) { return WalkResult::interrupt(); })
-      .wasInterrupted();
+  // None for a kernel of a nested module, which convertLaunch refuses.
+  return kernel &&
+         kernel.walk([](AwaitLaunchOp) { return WalkResult::interrupt(); })
+             .wasInterrupted();
 }
 
 struct ConvertGdnTileToNVVMPass

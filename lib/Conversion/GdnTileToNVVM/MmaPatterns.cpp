@@ -50,8 +50,9 @@ void emitHalfMma(Emitter &e, NVVM::MMATypes type, ValueRange a,
                          : e.i32();
   for (int64_t k = 0; k < b.k; k += 16) {
     SmallVector<Value> left;
-    for (Value pair : a.slice(k / 4, 4))
-      left.push_back(e.bitcast(pair, operandType));
+    for (int64_t i = 0; i < 4; ++i)
+      left.push_back(
+          e.bitcast(a[k / 4 + (b.hasPanels ? i ^ 2 : i)], operandType));
     for (int64_t n = 0; n < b.n; n += 16) {
       Value pointer = b.hasPanels    ? address.at(getPanelRow(n, k, b.n), 0)
                       : b.transposed ? address.at(n, k)

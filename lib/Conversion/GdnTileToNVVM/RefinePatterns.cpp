@@ -1,11 +1,9 @@
-//===- RefinePatterns.cpp - second parts behind a branch
-//--------------------===//
+//===- RefinePatterns.cpp - second parts behind a branch ------------------===//
 //
 // Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-
 //
 // In one piece of assembly: neither LLVM nor ptxas see a branch that they could
 // move instructions over, and what is kept only there takes registers only
@@ -134,11 +132,10 @@ std::string RefineText::product(const std::string &acc, int64_t columns,
                                 StringRef left, const SharedOperand &right,
                                 int64_t address,
                                 std::optional<int64_t> firstRow) const {
-  auto registers = [&](int64_t first) {
+  auto registers = [&](int64_t number) {
     if (left.empty())
-      return getRegisters(firstA + first, 4);
-    int64_t offset = left == "z" ? pairs : 0;
-    return "{" + list("y", offset + first, 4) + "}";
+      return reg(firstA + number);
+    return name("y", (left == "z" ? pairs : 0) + number);
   };
   return right.getDescriptor("right", reg(address), "h") +
          getProducts(a, right, columns,
@@ -311,7 +308,7 @@ std::string RefineText::moveMatrices(StringRef place, const SharedOperand &tile,
   if (tile.panelRows)
     at = "[" + place.str() + "+" +
          std::to_string(16 * (getPanelRow(0, columns, tile.panelRows) +
-                              columns % kPanelColumns)) +
+                              getRowOfColumn(columns))) +
          "]";
   else
     text = llvm::formatv("xor.b32 at, {0}, {1}; ", place, 2 * columns);

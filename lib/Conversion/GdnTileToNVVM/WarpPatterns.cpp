@@ -189,9 +189,12 @@ struct StoreBlockPattern : TilePattern<StoreBlockOp> {
                                    flatten(adaptor.getIndices()));
     constexpr int64_t wordBytes = 4, matrixBytes = 32 * wordBytes;
     Value own = e.advance(block, e.mulC(e.laneId(), wordBytes));
-    for (auto [p, pair] : llvm::enumerate(adaptor.getValue()))
-      e.storeWords(e.advance(own, p * matrixBytes), e.bitcast(pair, e.i32()),
-                   Value(), /*streaming=*/true);
+    // Pair by pair the matrices of columns k below 8 and of the others.
+    ValueRange pairs = adaptor.getValue();
+    for (int64_t i = op.getDiagonal(), first = i; i < 4; ++i)
+      e.storeWords(e.advance(own, (i - first) * matrixBytes),
+                   e.bitcast(pairs[i ^ 1], e.i32()), Value(),
+                   /*streaming=*/true);
     rewriter.eraseOp(op);
     return success();
   }

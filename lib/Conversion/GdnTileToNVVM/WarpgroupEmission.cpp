@@ -102,6 +102,14 @@ std::string mlir::gdn::getProducts(VectorType a, const SharedOperand &right,
                         " ";
   int64_t k = a.getDimSize(1);
   std::string text = "wgmma.fence.sync.aligned; ";
+  // Panels have columns 8 to 15 of 16 in front.
+  auto leftOf = [&](int64_t step) {
+    std::string registers;
+    for (int64_t i = 0; i < 4; ++i)
+      registers += (i ? ", " : "{") +
+                   names.left(step / 4 + (right.panelRows ? i ^ 2 : i));
+    return registers + "}";
+  };
   for (int64_t step = 0; step < k; step += 16) {
     bool starts = step == 0 && startsFromZero;
     int64_t offset = right.stepOffset(step, names.firstRow);
@@ -110,9 +118,9 @@ std::string mlir::gdn::getProducts(VectorType a, const SharedOperand &right,
     if (left)
       text += "add.s64 l, " + names.leftDescriptor + ", " +
               std::to_string(left->stepOffset(step)) + "; ";
-    text += product + names.acc + ", " + (left ? "l" : names.left(step / 4)) +
-            ", d, " + (starts ? "none" : "all") + ", 1, 1, " +
-            (left ? "0, " : "") + (right.isKMajor ? "0" : "1") + "; ";
+    text += product + names.acc + ", " + (left ? "l" : leftOf(step)) + ", d, " +
+            (starts ? "none" : "all") + ", 1, 1, " + (left ? "0, " : "") +
+            (right.isKMajor ? "0" : "1") + "; ";
   }
   return text + "wgmma.commit_group.sync.aligned; ";
 }

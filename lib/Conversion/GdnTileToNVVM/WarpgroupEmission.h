@@ -56,7 +56,7 @@ SmallVector<Value> emitAsm(Emitter &e, StringRef text, StringRef constraints,
 /// the right one's, from its row `firstRow` on if it is transposed.
 struct ProductNames {
   std::string acc;
-  llvm::function_ref<std::string(int64_t first)> left;
+  llvm::function_ref<std::string(int64_t number)> left;
   std::string leftDescriptor, descriptor;
   int64_t firstRow = 0;
 };

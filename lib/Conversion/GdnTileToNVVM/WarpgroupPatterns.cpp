@@ -35,8 +35,8 @@ std::string getProducts(VectorType a, const SharedOperand &right, int64_t n,
                         int64_t firstLeft, bool startsFromZero,
                         const SharedOperand *left = nullptr) {
   int64_t count = left ? 1 : a.getDimSize(1) / 4;
-  auto leftRegisters = [&](int64_t first) {
-    return getRegisters(firstLeft + first, 4);
+  auto leftRegisters = [&](int64_t number) {
+    return "$" + std::to_string(firstLeft + number);
   };
   ProductNames names{getRegisters(0, n / 2), leftRegisters,
                      "$" + std::to_string(firstLeft),

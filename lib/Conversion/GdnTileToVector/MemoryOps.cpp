@@ -22,7 +22,6 @@ static View wholeOf(Lowering &lowering, Value memref) {
 
 // Zeros, then column after column of blocks to its place in a panel.
 static void copyLower(Lowering &lowering, gdn_tile::CopyInOp op) {
-  constexpr int64_t rows = gdn_tile::kBlockRows;
   constexpr int64_t columns = gdn_tile::kPanelWidth;
   Value tile = lowering.get(op.getTile());
   auto type = cast<MemRefType>(op.getTile().getType());
@@ -37,17 +36,16 @@ static void copyLower(Lowering &lowering, gdn_tile::CopyInOp op) {
   int64_t size = gdn_tile::getLowerSize(type);
   int64_t panels = size / gdn_tile::kPanelColumns;
   for (int64_t panel = 0; panel < panels; ++panel) {
-    int64_t first = rows * gdn_tile::getLowerBlock(panel, panel, panels);
-    int64_t column = panel * gdn_tile::kPanelColumns;
+    int64_t first = gdn_tile::getLowerRow(panel, panel, panels);
+    int64_t row =
+        gdn_tile::getPanelRow(0, panel * gdn_tile::kPanelColumns, size) +
+        gdn_tile::getFirstLowerRow(panel);
     indices[indices.size() - 2] =
         arith::AddIOp::create(b, firstRow, lowering.index(first));
     View from{lowering.get(op.getSource()), indices,
               llvm::to_vector(op.getDims())};
-    View to{tile,
-            {lowering.index(gdn_tile::getPanelRow(column, column, size)),
-             lowering.index(0)},
-            {0, 1}};
-    lowering.copy(from, to, {(panels - panel) * rows, columns},
+    View to{tile, {lowering.index(row), lowering.index(0)}, {0, 1}};
+    lowering.copy(from, to, {gdn_tile::getLowerRows(panel, panels), columns},
                   lowering.get(op.getValid()), /*zeroFill=*/false);
   }
 }

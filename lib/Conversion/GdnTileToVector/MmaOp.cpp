@@ -39,9 +39,19 @@ static Value getRightOperand(Lowering &lowering, gdn_tile::MmaOp op, int64_t k,
     lowering.loop(k, columns, [&](Value firstK) {
       lowering.loop(n, width, [&](Value firstN) {
         Value row = getPanelRow(lowering, firstN, firstK, n);
-        lowering.copy({tile, {row, lowering.index(0)}, {0, 1}},
-                      {matrix, {firstK, firstN}, {0, 1}}, {columns, width},
-                      /*valid=*/{}, /*zeroFill=*/false);
+        ImplicitLocOpBuilder &b = lowering.b;
+        for (int64_t k = 0; k < columns; k += gdn_tile::kMatrixRows) {
+          Value from = lowering.index(gdn_tile::getRowOfColumn(k));
+          lowering.copy(
+              {tile,
+               {arith::AddIOp::create(b, row, from), lowering.index(0)},
+               {0, 1}},
+              {matrix,
+               {arith::AddIOp::create(b, firstK, lowering.index(k)), firstN},
+               {0, 1}},
+              {gdn_tile::kMatrixRows, width},
+              /*valid=*/{}, /*zeroFill=*/false);
+        }
       });
     });
     return matrix;

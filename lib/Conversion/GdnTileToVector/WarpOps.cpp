@@ -128,23 +128,29 @@ LogicalResult mlir::gdn::tile_to_vector::lowerOwnRows(Lowering &lowering,
   return success();
 }
 
-// Eight columns of the fragment, rows n of the block, after the other.
+// A matrix of 8x8 after the other.
 LogicalResult
 mlir::gdn::tile_to_vector::lowerStoreBlock(Lowering &lowering,
                                            gdn_tile::StoreBlockOp op) {
   ImplicitLocOpBuilder &b = lowering.b;
-  constexpr int64_t width = gdn_tile::kPanelWidth;
-  VectorType type = getFragmentType(op.getValue());
-  int64_t rows = type.getDimSize(0), rank = op.getIndices().size();
+  constexpr int64_t rows = gdn_tile::kMatrixRows;
+  constexpr int64_t columns = gdn_tile::kPanelColumns;
+  int64_t rank = op.getIndices().size();
   Value value = lowering.buffer(op.getValue());
-  for (int64_t n = 0; n < type.getDimSize(1); n += width) {
-    SmallVector<Value> indices = lowering.get(op.getIndices());
-    indices[rank - 2] = arith::AddIOp::create(b, indices[rank - 2],
-                                              lowering.index(n / width * rows));
-    lowering.copy({value, {lowering.index(0), lowering.index(n)}, {0, 1}},
-                  {lowering.get(op.getMemref()), indices, {rank - 2, rank - 1}},
-                  {rows, width}, /*valid=*/{}, /*zeroFill=*/false);
-  }
+  for (int64_t k : {int64_t(0), rows})
+    for (int64_t n : {int64_t(0), rows}) {
+      if (op.getDiagonal() && k > n)
+        continue;
+      SmallVector<Value> indices = lowering.get(op.getIndices());
+      int64_t row = n / rows * columns + gdn_tile::getRowOfColumn(k) -
+                    (op.getDiagonal() ? rows : 0);
+      indices[rank - 2] =
+          arith::AddIOp::create(b, indices[rank - 2], lowering.index(row));
+      lowering.copy(
+          {value, {lowering.index(k), lowering.index(n)}, {0, 1}},
+          {lowering.get(op.getMemref()), indices, {rank - 2, rank - 1}},
+          {rows, gdn_tile::kPanelWidth}, /*valid=*/{}, /*zeroFill=*/false);
+    }
   return success();
 }
 

@@ -151,8 +151,9 @@ void KernelBuilder::copyOut(Value tile, const Access &to) {
                               to.valid);
 }
 
-void KernelBuilder::storeBlock(Value block, Value memref, ValueRange indices) {
-  gdn_tile::StoreBlockOp::create(*this, block, memref, indices);
+void KernelBuilder::storeBlock(Value block, Value memref, ValueRange indices,
+                               bool isDiagonal) {
+  gdn_tile::StoreBlockOp::create(*this, block, memref, indices, isDiagonal);
 }
 
 Value KernelBuilder::load(const Access &from, Shape2 shape, bool streaming) {

@@ -91,7 +91,8 @@ public:
   void prefetch(const Access &from, Shape2 shape);
   void copyOut(Value tile, const Access &to);
   /// A transposed block of a matrix in panels.
-  void storeBlock(Value block, Value memref, ValueRange indices);
+  void storeBlock(Value block, Value memref, ValueRange indices,
+                  bool isDiagonal);
 
   /// \name Fragments
   Value load(const Access &from, Shape2 shape, bool streaming = false);

@@ -124,9 +124,9 @@ void mlir::gdn::buildScanKernels(RecurrencePlan &plan) {
     usual.emplace(plan, "scan", /*isWide=*/false);
   if (!areNone(wideFirst, wideLater))
     wide.emplace(plan, usual ? "scan_wide" : "scan", /*isWide=*/true);
-  // A launch of no blocks is none. The wide kernel starts beside prepare, and
-  // what runs beside the first segments of sequences that are cut, which have
-  // few blocks, is launched behind the usual one.
+  // A launch of no blocks is none. The wide kernel may start beside prepare,
+  // and what runs beside the first segments of sequences that are cut, which
+  // have few blocks, is launched behind the usual one.
   if (wide)
     wide->build(wideFirst);
   if (usual)

@@ -73,9 +73,9 @@ void LowerBlocks::store(KernelBuilder &k, Value block, int64_t row,
 void LowerBlocks::storePart(KernelBuilder &k, Value block, int64_t row,
                             int64_t column, int64_t part) const {
   SmallVector<Value> indices = position(part);
-  int64_t number = gdn_tile::getLowerBlock(row, column, blocks);
-  indices.append({k.index(number * gdn_tile::kBlockRows), k.index(0)});
-  k.storeBlock(block, workspace, indices);
+  int64_t first = gdn_tile::getLowerRow(row, column, blocks);
+  indices.append({k.index(first), k.index(0)});
+  k.storeBlock(block, workspace, indices, /*isDiagonal=*/row == column);
 }
 
 //===----------------------------------------------------------------------===//

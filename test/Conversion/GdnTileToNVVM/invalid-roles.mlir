@@ -41,3 +41,23 @@ func.func @f(%x: memref<64x8xf32>) attributes {gdn_tile.kernel = #gdn_tile.kerne
   }
   return
 }
+
+// -----
+
+// Beside another one too.
+func.func private @other(%x: memref<?xf32>) {
+  return
+}
+module @nested {
+  func.func @kernel(%x: memref<?xf32>)
+      attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+    return
+  }
+  func.func @host(%x: memref<?xf32>) {
+    %c1 = arith.constant 1 : index
+    // expected-error @+1 {{launches a tile program of a nested module}}
+    gdn_tile.launch @kernel grid(%c1) (%x : memref<?xf32>)
+    gdn_tile.launch @kernel grid(%c1) (%x : memref<?xf32>) {beside}
+    return
+  }
+}

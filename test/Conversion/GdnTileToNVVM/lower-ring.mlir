@@ -3,36 +3,38 @@
 #shared = #gpu.address_space<workgroup>
 
 // A ring of two stages, 16384 bytes: zeros before it is used, made visible to the copy engine and to products. One thread
-// issues a copy for each column of blocks: 2048, 1536, 1024 and 512 bytes, each in its panel from the diagonal on. Products read
-// matrices of 8x8 without swizzle, whose rows are those of k (the last modifier): the next 8 rows k 128 bytes on, the next 8
-// columns n 256 bytes, k steps 2048 bytes.
+// issues a copy for each column of blocks: 1920, 1408, 896 and 384 bytes, each in its panel behind the first matrix of the diagonal.
+// Products read matrices of 8x8 without swizzle, whose rows are those of k (the last modifier): the next 8 rows k 128 bytes on, the
+// next 8 columns n 256 bytes, k steps 2048 bytes. Columns 8 to 15 of 16 come first, so of the left operand too.
 
 // CHECK-LABEL: llvm.func @in_a_ring
 // CHECK-DAG: %[[DESCRIPTOR:.*]] = llvm.mlir.constant(68720001024 : i64)
-// CHECK-DAG: %[[ALL:.*]] = llvm.mlir.constant(5120 : i32)
-// CHECK-DAG: %[[BYTES0:.*]] = llvm.mlir.constant(2048 : i32)
-// CHECK-DAG: %[[BYTES1:.*]] = llvm.mlir.constant(1536 : i32)
-// CHECK-DAG: %[[BYTES2:.*]] = llvm.mlir.constant(1024 : i32)
-// CHECK-DAG: %[[BYTES3:.*]] = llvm.mlir.constant(512 : i32)
+// CHECK-DAG: %[[ALL:.*]] = llvm.mlir.constant(4608 : i32)
+// CHECK-DAG: %[[BYTES0:.*]] = llvm.mlir.constant(1920 : i32)
+// CHECK-DAG: %[[BYTES1:.*]] = llvm.mlir.constant(1408 : i32)
+// CHECK-DAG: %[[BYTES2:.*]] = llvm.mlir.constant(896 : i32)
+// CHECK-DAG: %[[BYTES3:.*]] = llvm.mlir.constant(384 : i32)
 // CHECK: scf.for
 // CHECK: llvm.store %{{.*}} : vector<4xi32>, !llvm.ptr<3>
 // CHECK: nvvm.fence.proxy
 // CHECK-NEXT: nvvm.barrier
 // CHECK: llvm.or %{{.*}}, %[[DESCRIPTOR]]
 // CHECK: add.s64 d, $48, 0; wgmma.mma_async.sync.aligned.m64n64k16
-// CHECK-SAME: 1, 1, 1; add.s64 d, $48, 128; wgmma
+// CHECK-SAME: {$34, $35, $32, $33}, d, none, 1, 1, 1; add.s64 d, $48, 128; wgmma
+// CHECK-SAME: {$38, $39, $36, $37}, d, all,
 // CHECK-SAME: 1, 1, 1; add.s64 d, $48, 256; wgmma
 // CHECK-SAME: 1, 1, 1; add.s64 d, $48, 384; wgmma
 // CHECK-SAME: 1, 1, 1; wgmma.commit_group
 // CHECK: nvvm.mbarrier.expect_tx %[[BARRIER:.*]], %[[ALL]] :
 // CHECK: %[[FROM:.*]] = llvm.getelementptr %arg0
+// CHECK: llvm.getelementptr %{{.*}}[128]
 // CHECK: %[[TO:.*]] = llvm.addrspacecast
 // CHECK: nvvm.cp.async.bulk.shared.cluster.global %{{.*}}, %[[FROM]], %[[BARRIER]], %[[BYTES0]]
 // Panel p from its diagonal on: 2560 bytes from one to the next.
 // CHECK: nvvm.cp.async.bulk.shared.cluster.global %{{.*}}, %{{.*}}, %[[BARRIER]], %[[BYTES1]]
 // CHECK: nvvm.cp.async.bulk.shared.cluster.global %{{.*}}, %{{.*}}, %[[BARRIER]], %[[BYTES2]]
 // CHECK: nvvm.cp.async.bulk.shared.cluster.global %{{.*}}, %{{.*}}, %[[BARRIER]], %[[BYTES3]]
-func.func @in_a_ring(%x: memref<?x320x8xbf16>, %o: memref<?x64xf32>, %s: memref<64x64xf32>, %n: index)
+func.func @in_a_ring(%x: memref<?x288x8xbf16>, %o: memref<?x64xf32>, %s: memref<64x64xf32>, %n: index)
     attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -54,7 +56,7 @@ func.func @in_a_ring(%x: memref<?x320x8xbf16>, %o: memref<?x64xf32>, %s: memref<
       scf.for %i = %c0 to %n step %c1 {
         %slot = gdn_tile.ring_acquire %ring[%i] : !gdn_tile.ring<2> -> !gdn_tile.slot
         %tile = gdn_tile.stage %t[%c0] : memref<2x512x8xbf16, #shared> to memref<512x8xbf16, #shared>
-        gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] to %tile signal(%slot) {lower} : memref<?x320x8xbf16> to memref<512x8xbf16, #shared>
+        gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] to %tile signal(%slot) {lower} : memref<?x288x8xbf16> to memref<512x8xbf16, #shared>
         gdn_tile.ring_commit %slot
       }
     }

@@ -246,12 +246,12 @@ func.func @refine(%x: memref<64x64xbf16>, %y: memref<64x64xf32>, %z: memref<64x6
 // A matrix of panels has rows of 16 bytes, one of a tile rows of 128.
 // CHECK-SAME: mul.lo.u32 from, h, 16; bfe.u32 h, lane, 3, 1; mad.lo.u32 from, h, 256, from; mad.lo.u32 from, group, 32, from; add.u32 from, from, $211;
 // CHECK-SAME: mul.lo.u32 to, h, 128; shl.b32 h, h, 4; or.b32 to, to, h; bfe.u32 h, lane, 3, 1; mad.lo.u32 to, h, 1024, to; mad.lo.u32 to, group, 128, to; add.u32 to, to, $209; bar.sync 1, 128;
-// CHECK-SAME: ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {m0, m1}, [from+0]; ld.shared.v2.f32 {f0, f1}, [place+256]; ld.shared.v2.f32 {e0, e1}, [place+768]; mul.rn.f32 f0, f0, 0f3E000000; rcp.approx.ftz.f32 e0, e0; mul.rn.f32 f0, f0, e0;
+// CHECK-SAME: ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {m0, m1}, [from+128]; ld.shared.v2.f32 {f0, f1}, [place+256]; ld.shared.v2.f32 {e0, e1}, [place+768]; mul.rn.f32 f0, f0, 0f3E000000; rcp.approx.ftz.f32 e0, e0; mul.rn.f32 f0, f0, e0;
 // CHECK-SAME: shl.b32 h, m0, 16;
 // CHECK-SAME: mul.rn.f32 t0, s0, f0; mul.rn.f32 t0, t0, g0; sub.rn.f32 t0, t0, e0; setp.ge.s32 done, top0, 0; selp.f32 t0, t0, 0f00000000, done;
 // CHECK-SAME: mul.rn.f32 t1, s3, f1; mul.rn.f32 t1, t1, g1; sub.rn.f32 t1, t1, e1; setp.ge.s32 done, top1, 1; selp.f32 t1, t1, 0f00000000, done; cvt.rn.bf16x2.f32 m1, t1, t0;
 // CHECK-SAME: xor.b32 at, to, 0; stmatrix.sync.aligned.m8n8.x2.shared.b16 [at], {m0, m1};
-// CHECK-SAME: [from+128]; ld.shared.v2.f32 {f0, f1}, [place+288];
+// CHECK-SAME: [from+0]; ld.shared.v2.f32 {f0, f1}, [place+288];
 // CHECK-SAME: [from+2048];
 // CHECK-SAME: xor.b32 at, to, 112; stmatrix.sync.aligned.m8n8.x2.shared.b16 [at], {m0, m1}; fence.proxy.async.shared::cta; bar.sync 1, 128;
 // CHECK-SAME: mov.f32 t0, $0; mov.f32 t1, $1; cvt.rn.bf16x2.f32 y0, t1, t0;

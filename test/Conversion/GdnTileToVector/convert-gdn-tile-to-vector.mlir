@@ -136,7 +136,8 @@ func.func @host(%x: memref<?x32xf32>, %n: index) {
 // Blocks may be counted from the last one; where a launch is in order there is nothing to wait for.
 // CHECK-LABEL: func.func @from_end(
 // CHECK-SAME:    %[[BLOCK:.*]]: index, %[[BLOCKS:.*]]: index, %[[X:.*]]: memref<?xf32>)
-// CHECK-DAG:     %[[LAST:.*]] = arith.{{(subi|addi)}} %[[BLOCKS]],
+// CHECK-DAG:     %[[ONE:.*]] = arith.constant 1 : index
+// CHECK:         %[[LAST:.*]] = arith.subi %[[BLOCKS]], %[[ONE]]
 // CHECK:         %[[ID:.*]] = arith.subi %[[LAST]], %[[BLOCK]]
 // CHECK-NOT:     gdn_tile
 // CHECK:         memref.store %{{.*}}, %[[X]][%[[ID]]]

@@ -48,8 +48,8 @@
 // CHECK: cf.assert %{{.*}}, "size of dimension 1 of 'k' must be that of dimension 1 of 'q'"
 // CHECK: cf.assert %{{.*}}, "size of dimension 1 of 'out' must be that of dimension 1 of 'q'"
 // CHECK: %[[SLOTS:.*]] = arith.ceildivui %{{.*}}, %c16
-// CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x32x8xbf16>
-// CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x2x32x8xbf16>
+// CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x24x8xbf16>
+// CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x2x24x8xbf16>
 // Three factors for each token, its beta, and how many rows of the chunk are split.
 // CHECK: memref.alloc(%[[SLOTS]]) : memref<?x4x72xf32>
 // CHECK: gdn_tile.launch @split_prepare

@@ -6,17 +6,17 @@
 // CHECK-LABEL: func @high_prepare
 // CHECK: gdn_tile.each_warp
 // Rows of T and of P leave in two parts each.
-// CHECK: gdn_tile.store_block {{.*}} : vector<16x16xbf16>, memref<?x2x2x32x8xbf16>
-// CHECK: gdn_tile.store_block {{.*}} : vector<16x16xbf16>, memref<?x2x2x32x8xbf16>
+// CHECK: gdn_tile.store_block {{.*}} {diagonal} : vector<16x16xbf16>, memref<?x2x2x24x8xbf16>
+// CHECK: gdn_tile.store_block {{.*}} {diagonal} : vector<16x16xbf16>, memref<?x2x2x24x8xbf16>
 
 // CHECK-LABEL: func @high_scan
 // CHECK: scf.for {{.*}} iter_args(%[[S:.*]] = %{{.*}})
 // CHECK:   gdn_tile.copy_in {{.*}} to %[[KEYS:.*]] : memref<64x1x16xbf16> to
 // CHECK:   gdn_tile.copy_in {{.*}} to %[[QUERIES:.*]] : memref<64x1x16xbf16> to
-// CHECK:   gdn_tile.copy_in {{.*}} to %[[T0:.*]] {lower} : memref<?x2x2x32x8xbf16> to
-// CHECK:   gdn_tile.copy_in {{.*}} to %[[T1:.*]] {lower} : memref<?x2x2x32x8xbf16> to
-// CHECK:   gdn_tile.copy_in {{.*}}, %c0, %c0, %c0] dims [3, 4] to %[[P0:.*]] {lower} : memref<?x2x2x32x8xbf16> to
-// CHECK:   gdn_tile.copy_in {{.*}}, %c1, %c0, %c0] dims [3, 4] to %[[P1:.*]] {lower} : memref<?x2x2x32x8xbf16> to
+// CHECK:   gdn_tile.copy_in {{.*}} to %[[T0:.*]] {lower} : memref<?x2x2x24x8xbf16> to
+// CHECK:   gdn_tile.copy_in {{.*}} to %[[T1:.*]] {lower} : memref<?x2x2x24x8xbf16> to
+// CHECK:   gdn_tile.copy_in {{.*}}, %c0, %c0, %c0] dims [3, 4] to %[[P0:.*]] {lower} : memref<?x2x2x24x8xbf16> to
+// CHECK:   gdn_tile.copy_in {{.*}}, %c1, %c0, %c0] dims [3, 4] to %[[P1:.*]] {lower} : memref<?x2x2x24x8xbf16> to
 // CHECK:   %[[S0:.*]] = arith.truncf %[[S]]
 // CHECK:   %[[BACK:.*]] = arith.extf %[[S0]]
 // CHECK:   %[[LEFT:.*]] = arith.subf %[[S]], %[[BACK]] : vector<16x16xf32>
@@ -42,7 +42,7 @@
 // CHECK:   gdn_tile.copy_out {{.*}} : memref<16x16xf32, #gpu.address_space<workgroup>> to memref<64x2x16xf32>
 
 // CHECK-LABEL: func @high(
-// CHECK: memref.alloc() : memref<4x2x2x32x8xbf16>
+// CHECK: memref.alloc() : memref<4x2x2x24x8xbf16>
 func.func @high(%q: memref<1x64x1x16xbf16>, %v: memref<1x64x2x16xbf16>, %b: memref<1x64x2xf32>, %o: memref<1x64x2x16xf32>, %s: memref<1x2x16x16xf32>) {
   gdn.recurrence ins(%q, %q, %v : memref<1x64x1x16xbf16>, memref<1x64x1x16xbf16>, memref<1x64x2x16xbf16>)
       gate(%b : memref<1x64x2xf32>) beta(%b : memref<1x64x2xf32>) outs(%o, %s : memref<1x64x2x16xf32>, memref<1x2x16x16xf32>)
@@ -58,7 +58,7 @@ func.func @high(%q: memref<1x64x1x16xbf16>, %v: memref<1x64x2x16xbf16>, %b: memr
 // CHECK: gdn_tile.scores {{.*}} memref<16x16xf32, #gpu.address_space<workgroup>>
 // CHECK-LABEL: func @channels_scan
 // CHECK-COUNT-6: gdn_tile.copy_in {{.*}} : memref<?x2x2x16x16xbf16>
-// CHECK-COUNT-2: gdn_tile.copy_in {{.*}} {lower} : memref<?x2x2x32x8xbf16>
+// CHECK-COUNT-2: gdn_tile.copy_in {{.*}} {lower} : memref<?x2x2x24x8xbf16>
 // CHECK-COUNT-2: gdn_tile.copy_in {{.*}} : memref<?x2x2x16x16xbf16>
 func.func @channels(%q: memref<1x64x1x16xbf16>, %v: memref<1x64x2x16xbf16>, %g: memref<1x64x2x16xf32>, %b: memref<1x64x2xf32>, %s: memref<1x2x16x16xf32>) {
   gdn.recurrence ins(%q, %q, %v : memref<1x64x1x16xbf16>, memref<1x64x1x16xbf16>, memref<1x64x2x16xbf16>)

@@ -7,9 +7,15 @@
 // CHECK-LABEL: func @scores_ahead_prepare(
 // CHECK-COUNT-2: gdn_tile.mma {{.*}} {transpose_b}
 // CHECK-LABEL: func @scores_ahead_prepare_inverse(
-// CHECK-SAME: %{{.*}}: index, %[[K:.*]]: memref<?x4x64xbf16>, %[[G:.*]]: memref<?x4xf32>, %{{.*}}: memref<?x4xf32>, %{{.*}}: memref<?x4x2x320x8xbf16>, %{{.*}}: memref<?x4x264xf32>)
-// The last chunks first.
-// CHECK: gdn_tile.block_id from_end
+// CHECK-SAME: %{{.*}}: index, %[[K:.*]]: memref<?x4x64xbf16>, %[[G:.*]]: memref<?x4xf32>, %{{.*}}: memref<?x4xf32>, %{{.*}}: memref<?x4x2x288x8xbf16>, %{{.*}}: memref<?x4x264xf32>)
+// The last chunks first; k of both key heads of the block that comes next is fetched, if there is one.
+// CHECK: %[[ID:.*]] = gdn_tile.block_id from_end
+// CHECK: %[[EXISTS:.*]] = arith.cmpi sgt, %[[ID]], %c527
+// CHECK: scf.if %[[EXISTS]] {
+// CHECK: %[[NEXT:.*]] = arith.subi %[[ID]], %c528
+// CHECK-NEXT: arith.andi %[[NEXT]], %c2147483647
+// CHECK-COUNT-2: gdn_tile.prefetch %arg1
+// CHECK-NEXT: }
 // Two key heads in a block, each with a value head for a warp.
 // CHECK-COUNT-2: gdn_tile.mma {{.*}} {transpose_b}
 // CHECK-NOT: gdn_tile.mma
@@ -50,8 +56,8 @@
 // CHECK: %[[NEEDED:.*]] = arith.minui %[[USUAL]], %c1
 // CHECK: %[[CHUNKS:.*]] = arith.muli %[[N]],
 // CHECK: %[[STORED:.*]] = arith.muli %[[CHUNKS]], %[[NEEDED]]
-// CHECK: memref.alloc(%[[STORED]]) : memref<?x4x320x8xbf16>
-// CHECK: memref.alloc(%[[CHUNKS]]) : memref<?x4x2x320x8xbf16>
+// CHECK: memref.alloc(%[[STORED]]) : memref<?x4x288x8xbf16>
+// CHECK: memref.alloc(%[[CHUNKS]]) : memref<?x4x2x288x8xbf16>
 // CHECK: %[[BLOCKS:.*]] = arith.muli %[[CHUNKS]], %c4
 // CHECK: %[[GRID:.*]] = arith.muli %[[BLOCKS]], %[[NEEDED]]
 // CHECK: gdn_tile.launch @scores_ahead_prepare grid(%[[GRID]])
@@ -76,7 +82,7 @@ func.func @scores_ahead(%q: memref<?x?x4x64xbf16>, %v: memref<?x?x4x128xbf16>, %
 // Where all blocks have 128 rows there are two kernels, and no place for P.
 
 // CHECK-LABEL: func @all_wide(
-// CHECK-NOT: memref<?x4x320x8xbf16>
+// CHECK-NOT: memref<?x4x288x8xbf16>
 // CHECK: gdn_tile.launch @all_wide_prepare_inverse grid
 // CHECK: gdn_tile.launch @all_wide_scan grid
 // CHECK-NOT: gdn_tile.launch

@@ -51,12 +51,12 @@
 // CHECK: %[[SPREAD:.*]] = vector.broadcast %[[COLUMN]]
 // CHECK: %[[SCORE:.*]] = arith.mulf %{{.*}}, %[[SPREAD]]
 // CHECK: arith.select %[[MASK]], %[[SCORE]]
-// CHECK: gdn_tile.store_block %{{.*}}, %[[SCORES:.*]][%{{.*}}, %{{.*}}, %c0, %c0] : vector<16x16xbf16>, memref<?x4x96x8xbf16>
+// CHECK: gdn_tile.store_block %{{.*}}, %[[SCORES:.*]][%{{.*}}, %{{.*}}, %c0, %c0] {diagonal} : vector<16x16xbf16>, memref<?x4x80x8xbf16>
 // N without its diagonal, rounded.
 // CHECK: %[[STRICT:.*]] = arith.cmpi slt
 // CHECK: %[[N:.*]] = arith.select %[[STRICT]]
 // CHECK: %[[ROUNDED:.*]] = arith.truncf %[[N]]
-// CHECK: gdn_tile.store_block %[[ROUNDED]], %[[INVERSE:.*]][%{{.*}}, %{{.*}}, %c0, %c0, %c0] : vector<16x16xbf16>, memref<?x4x2x96x8xbf16>
+// CHECK: gdn_tile.store_block %[[ROUNDED]], %[[INVERSE:.*]][%{{.*}}, %{{.*}}, %c0, %c0, %c0] {diagonal} : vector<16x16xbf16>, memref<?x4x2x80x8xbf16>
 // Large entries below the diagonal, anywhere in the block, or on it large beta.
 // CHECK: %[[BETAS:.*]] = gdn_tile.load %[[BETA]][%c0] dims [0] : {{.*}}, vector<1x16xf32>
 // CHECK: %[[MEASURED:.*]] = arith.mulf %[[BETAS]]
@@ -82,7 +82,7 @@
 // CHECK-DAG: %[[ERROR:.*]] = {{.*}} %[[N]], %[[BACK]]
 // CHECK: %[[LOW:.*]] = arith.select %[[OWN]], %[[ERROR]]
 // CHECK: %[[LOW16:.*]] = arith.truncf %[[LOW]]
-// CHECK: gdn_tile.store_block %[[LOW16]], %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c0, %c0]
+// CHECK: gdn_tile.store_block %[[LOW16]], %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c0, %c0] {diagonal}
 // CHECK-NEXT: }
 // Row 1: Z01 = (Z00 -beta) M10^T D1^T.
 // CHECK: %[[M10:.*]] = gdn_tile.load %[[M]][%c16, %c0]
@@ -90,20 +90,20 @@
 // CHECK: %[[Z01:.*]] = gdn_tile.warp_mma %[[Y]], %[[X]]#3 bf16x3
 // Block (1, 1) behind (1, 0), then the second parts of both; all rows are split behind one of row 0.
 // CHECK-NOT: scf.if
-// CHECK: gdn_tile.store_block %{{.*}}, %[[SCORES]][%{{.*}}, %{{.*}}, %c32, %c0]
+// CHECK: gdn_tile.store_block %{{.*}}, %[[SCORES]][%{{.*}}, %{{.*}}, %c24, %c0] :
 // CHECK: arith.mulf %[[Z01]]
-// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c0, %c32, %c0]
+// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c0, %c24, %c0] :
 // CHECK-NOT: scf.if
-// CHECK: gdn_tile.store_block %{{.*}}, %[[SCORES]][%{{.*}}, %{{.*}}, %c64, %c0]
-// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c0, %c64, %c0]
+// CHECK: gdn_tile.store_block %{{.*}}, %[[SCORES]][%{{.*}}, %{{.*}}, %c56, %c0] {diagonal}
+// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c0, %c56, %c0] {diagonal}
 // CHECK: %[[ANY1:.*]] = gdn_tile.any
 // CHECK-NEXT: %[[SPLIT1:.*]] = arith.ori %[[SPLIT0]], %[[ANY1]]
 // CHECK-NEXT: scf.if %[[SPLIT1]] {
 // CHECK: %[[BEFORE:.*]] = arith.select %[[SPLIT0]]
 // CHECK: vector.broadcast %[[BEFORE]]
 // CHECK: gdn_tile.store %{{.*}}, %[[MARKS]][%c16]
-// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c32, %c0]
-// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c64, %c0]
+// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c24, %c0] :
+// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c56, %c0] {diagonal}
 // The number of split rows; zeros for the rows of blocks without one, if there is another with one; and beta.
 // CHECK: gdn_tile.store %{{.*}}, %[[FLAGS]][%c0] dims [0] : vector<1x8xf32>
 // CHECK: scf.if %[[SPLIT1]] {
@@ -115,8 +115,8 @@
 // CHECK: gdn_tile.store %[[SPREADCOUNT]], %[[FLAGS]][%c0]
 // CHECK: scf.if %[[SPLIT0]] {
 // CHECK-NEXT: } else {
-// CHECK-NEXT: gdn_tile.store_block %[[ZERO:.*]], %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c0, %c0]
-// CHECK-NOT: gdn_tile.store_block {{.*}}, %c1, %c32
+// CHECK-NEXT: gdn_tile.store_block %[[ZERO:.*]], %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c0, %c0] {diagonal}
+// CHECK-NOT: gdn_tile.store_block {{.*}}, %c1, %c24
 // CHECK: gdn_tile.copy_out %[[BETA]] to %{{.*}}[%{{.*}}, %{{.*}}, %c96]
 // CHECK: gdn_tile.copy_out %[[FLAGS]] to %{{.*}}[%{{.*}}, %{{.*}}, %c128]
 // CHECK-NOT: gdn_tile.copy_out

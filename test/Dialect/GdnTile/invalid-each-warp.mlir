@@ -283,20 +283,20 @@ func.func @own_rows_outside(%x: vector<64x64xf32>) attributes {gdn_tile.kernel =
 
 // -----
 
-func.func @f(%x: memref<?x320x8xbf16>, %z: vector<16x16xbf16>, %i: index) {
+func.func @f(%x: memref<?x288x8xbf16>, %z: vector<16x16xbf16>, %i: index) {
   %c0 = arith.constant 0 : index
   // expected-error @+1 {{stands outside of gdn_tile.each_warp}}
-  gdn_tile.store_block %z, %x[%i, %c0, %c0] : vector<16x16xbf16>, memref<?x320x8xbf16>
+  gdn_tile.store_block %z, %x[%i, %c0, %c0] : vector<16x16xbf16>, memref<?x288x8xbf16>
   return
 }
 
 // -----
 
-func.func @f(%x: memref<?x320x8xf32>, %z: vector<16x16xf32>, %n: index) {
+func.func @f(%x: memref<?x288x8xf32>, %z: vector<16x16xf32>, %n: index) {
   %c0 = arith.constant 0 : index
   gdn_tile.each_warp (%i) in (%n) {
-    // expected-error @+1 {{stores 16x16 elements of 16 bits to rows of 8 in global memory, but has 'vector<16x16xf32>' and 'memref<?x320x8xf32>'}}
-    gdn_tile.store_block %z, %x[%i, %c0, %c0] : vector<16x16xf32>, memref<?x320x8xf32>
+    // expected-error @+1 {{stores 16x16 elements of 16 bits to rows of 8 in global memory, but has 'vector<16x16xf32>' and 'memref<?x288x8xf32>'}}
+    gdn_tile.store_block %z, %x[%i, %c0, %c0] : vector<16x16xf32>, memref<?x288x8xf32>
   }
   return
 }
@@ -314,22 +314,22 @@ func.func @f(%x: memref<?x160x16xbf16>, %z: vector<16x16xbf16>, %n: index) {
 
 // -----
 
-func.func @f(%x: memref<?x320x8xbf16>, %z: vector<16x32xbf16>, %n: index) {
+func.func @f(%x: memref<?x288x8xbf16>, %z: vector<16x32xbf16>, %n: index) {
   %c0 = arith.constant 0 : index
   gdn_tile.each_warp (%i) in (%n) {
     // expected-error @+1 {{stores 16x16 elements of 16 bits}}
-    gdn_tile.store_block %z, %x[%i, %c0, %c0] : vector<16x32xbf16>, memref<?x320x8xbf16>
+    gdn_tile.store_block %z, %x[%i, %c0, %c0] : vector<16x32xbf16>, memref<?x288x8xbf16>
   }
   return
 }
 
 // -----
 
-func.func @f(%x: memref<?x320x8xf16>, %z: vector<16x16xbf16>, %n: index) {
+func.func @f(%x: memref<?x288x8xf16>, %z: vector<16x16xbf16>, %n: index) {
   %c0 = arith.constant 0 : index
   gdn_tile.each_warp (%i) in (%n) {
     // expected-error @+1 {{stores 16x16 elements of 16 bits}}
-    gdn_tile.store_block %z, %x[%i, %c0, %c0] : vector<16x16xbf16>, memref<?x320x8xf16>
+    gdn_tile.store_block %z, %x[%i, %c0, %c0] : vector<16x16xbf16>, memref<?x288x8xf16>
   }
   return
 }
@@ -347,35 +347,35 @@ func.func @f(%x: memref<512x8xbf16, #gpu.address_space<workgroup>>, %z: vector<1
 
 // -----
 
-func.func @f(%x: memref<?x320x8xbf16>, %z: vector<16x16xbf16>, %n: index) {
+func.func @f(%x: memref<?x288x8xbf16>, %z: vector<16x16xbf16>, %n: index) {
   %c0 = arith.constant 0 : index
   gdn_tile.each_warp (%i) in (%n) {
-    // expected-error @+1 {{expects 3 indices for 'memref<?x320x8xbf16>', but has 2}}
-    gdn_tile.store_block %z, %x[%i, %c0] : vector<16x16xbf16>, memref<?x320x8xbf16>
+    // expected-error @+1 {{expects 3 indices for 'memref<?x288x8xbf16>', but has 2}}
+    gdn_tile.store_block %z, %x[%i, %c0] : vector<16x16xbf16>, memref<?x288x8xbf16>
   }
   return
 }
 
 // -----
 
-func.func @f(%x: memref<?x320x8xbf16>, %z: vector<16x16xbf16>, %n: index) {
+func.func @f(%x: memref<?x288x8xbf16>, %z: vector<16x16xbf16>, %n: index) {
   %c0 = arith.constant 0 : index
-  %c16 = arith.constant 16 : index
+  %c4 = arith.constant 4 : index
   gdn_tile.each_warp (%i) in (%n) {
-    // expected-error @+1 {{expects a block to begin in column 0 of a row that is a multiple of 32}}
-    gdn_tile.store_block %z, %x[%i, %c16, %c0] : vector<16x16xbf16>, memref<?x320x8xbf16>
+    // expected-error @+1 {{expects a block to begin in column 0 of a row that is a multiple of 8}}
+    gdn_tile.store_block %z, %x[%i, %c4, %c0] : vector<16x16xbf16>, memref<?x288x8xbf16>
   }
   return
 }
 
 // -----
 
-func.func @f(%x: memref<?x320x8xbf16>, %z: vector<16x16xbf16>, %n: index) {
+func.func @f(%x: memref<?x288x8xbf16>, %z: vector<16x16xbf16>, %n: index) {
   %c0 = arith.constant 0 : index
   %c4 = arith.constant 4 : index
   gdn_tile.each_warp (%i) in (%n) {
     // expected-error @+1 {{expects a block to begin in column 0}}
-    gdn_tile.store_block %z, %x[%i, %c0, %c4] : vector<16x16xbf16>, memref<?x320x8xbf16>
+    gdn_tile.store_block %z, %x[%i, %c0, %c4] : vector<16x16xbf16>, memref<?x288x8xbf16>
   }
   return
 }

@@ -314,11 +314,11 @@ func.func @f() {
 
 #shared = #gpu.address_space<workgroup>
 
-func.func @lower(%x: memref<?x320x8xbf16>, %i: index) {
+func.func @lower(%x: memref<?x288x8xbf16>, %i: index) {
   %c0 = arith.constant 0 : index
   %t = memref.alloc() : memref<480x8xbf16, #shared>
-  // expected-error @+1 {{copies all blocks of a lower triangular matrix into panels of 16 columns of 16 bits, or none, but moves 'memref<480x8xbf16, #gpu.address_space<workgroup>>' along dims [1, 2] of 'memref<?x320x8xbf16>'}}
-  gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] to %t {lower} : memref<?x320x8xbf16> to memref<480x8xbf16, #shared>
+  // expected-error @+1 {{copies all blocks of a lower triangular matrix into panels of 16 columns of 16 bits, or none, but moves 'memref<480x8xbf16, #gpu.address_space<workgroup>>' along dims [1, 2] of 'memref<?x288x8xbf16>'}}
+  gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] to %t {lower} : memref<?x288x8xbf16> to memref<480x8xbf16, #shared>
   return
 }
 
@@ -360,12 +360,12 @@ func.func @panels(%a: vector<16x64xbf16>, %t: memref<504x8xbf16, #shared>) {
 
 #shared = #gpu.address_space<workgroup>
 
-func.func @lower_rows_of_the_source(%x: memref<?x320x8xbf16>, %i: index) {
+func.func @lower_rows_of_the_source(%x: memref<?x288x8xbf16>, %i: index) {
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
   %c320 = arith.constant 320 : index
   %t = memref.alloc() : memref<512x8xbf16, #shared>
   // expected-error @+1 {{copies all blocks of a lower triangular matrix into panels of 16 columns of 16 bits, or none}}
-  gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] valid(%c320, %c8) to %t {lower} : memref<?x320x8xbf16> to memref<512x8xbf16, #shared>
+  gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] valid(%c320, %c8) to %t {lower} : memref<?x288x8xbf16> to memref<512x8xbf16, #shared>
   return
 }

@@ -181,18 +181,20 @@ func.func @registers(%s: memref<?x64xbf16>, %k: memref<?x64xbf16>) attributes {g
 // The blocks of a lower triangular matrix, in memory one after the other, in panels of 16 columns as right operand.
 
 // CHECK-LABEL: func @lower
-func.func @lower(%x: memref<?x320x8xbf16>, %z: vector<16x16xbf16>, %a: vector<64x64xbf16>, %i: index)
+func.func @lower(%x: memref<?x288x8xbf16>, %z: vector<16x16xbf16>, %a: vector<64x64xbf16>, %i: index)
     attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c32 = arith.constant 32 : index
   %t = memref.alloc() : memref<512x8xbf16, #gpu.address_space<workgroup>>
   gdn_tile.each_warp (%item) in (%c1) {
-    // CHECK: gdn_tile.store_block %{{.*}}, %{{.*}}[%{{.*}}, %c32, %c0] : vector<16x16xbf16>, memref<?x320x8xbf16>
-    gdn_tile.store_block %z, %x[%i, %c32, %c0] : vector<16x16xbf16>, memref<?x320x8xbf16>
+    // CHECK: gdn_tile.store_block %{{.*}}, %{{.*}}[%{{.*}}, %c32, %c0] : vector<16x16xbf16>, memref<?x288x8xbf16>
+    gdn_tile.store_block %z, %x[%i, %c32, %c0] : vector<16x16xbf16>, memref<?x288x8xbf16>
+    // CHECK: gdn_tile.store_block %{{.*}}, %{{.*}}[%{{.*}}, %c0, %c0] {diagonal} : vector<16x16xbf16>, memref<?x288x8xbf16>
+    gdn_tile.store_block %z, %x[%i, %c0, %c0] {diagonal} : vector<16x16xbf16>, memref<?x288x8xbf16>
   }
-  // CHECK: gdn_tile.copy_in %{{.*}}[%{{.*}}, %c0, %c0] dims [1, 2] to %{{.*}} {lower} : memref<?x320x8xbf16> to memref<512x8xbf16, {{.*}}> -> !gdn_tile.token
-  %token = gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] to %t {lower} : memref<?x320x8xbf16> to memref<512x8xbf16, #gpu.address_space<workgroup>> -> !gdn_tile.token
+  // CHECK: gdn_tile.copy_in %{{.*}}[%{{.*}}, %c0, %c0] dims [1, 2] to %{{.*}} {lower} : memref<?x288x8xbf16> to memref<512x8xbf16, {{.*}}> -> !gdn_tile.token
+  %token = gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] to %t {lower} : memref<?x288x8xbf16> to memref<512x8xbf16, #gpu.address_space<workgroup>> -> !gdn_tile.token
   // CHECK: gdn_tile.mma %{{.*}}, %{{.*}} {transpose_b} : vector<64x64xbf16>, memref<512x8xbf16, {{.*}}> -> vector<64x64xf32>
   %r = gdn_tile.mma %a, %t {transpose_b} : vector<64x64xbf16>, memref<512x8xbf16, #gpu.address_space<workgroup>> -> vector<64x64xf32>
   return

@@ -29,6 +29,7 @@
 // CHECK: %[[HALF:.*]] = arith.constant dense<5.000000e-01>
 // CHECK: %[[TEAM:.*]] = gdn_tile.team
 // CHECK-NEXT: %[[TEAMS:.*]] = arith.constant 2 : index
+// CHECK-NEXT: gdn_tile.await_launch
 // CHECK-NEXT: scf.for %[[I:.*]] = %[[TEAM]] to %arg5 step %[[TEAMS]] {
 // CHECK-NEXT: gdn_tile.ring_wait %[[READ]][%[[I]]]
 // CHECK: %[[SCRATCH:.*]] = memref.alloc() : memref<64x64xf32
@@ -65,6 +66,7 @@ func.func @ahead(%k: memref<?x64xbf16>, %v: memref<?x64xbf16>, %g: memref<?xf32>
   %f = memref.alloc() : memref<136xf32, #shared>
   %ot = memref.alloc() : memref<64x64xbf16, #shared>
   %init = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+  gdn_tile.await_launch
   %final = scf.for %i = %c0 to %chunks step %c1 iter_args(%state = %init) -> vector<64x64xf32> {
     %row = arith.muli %i, %c64 : index
     gdn_tile.copy_in %k[%row, %c0] dims [0, 1] to %kt : memref<?x64xbf16> to memref<64x64xbf16, #shared>

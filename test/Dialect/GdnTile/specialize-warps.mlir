@@ -134,6 +134,36 @@ func.func @waits(%k: memref<64x64xbf16>, %s: memref<64x64xf32>, %o: memref<64x64
 #shared = #gpu.address_space<workgroup>
 #kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
 
+// What all roles need is not read in front of their waits: there are no roles.
+
+// CHECK-LABEL: func @reads_behind
+// CHECK-NOT: gdn_tile.roles
+func.func @reads_behind(%k: memref<64x64xbf16>, %s: memref<64x64xf32>, %o: memref<64x64xbf16>, %n: memref<index>)
+    attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %ot = memref.alloc() : memref<64x64xbf16, #shared>
+  %initial = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+  gdn_tile.await_launch
+  %count = memref.load %n[] : memref<index>
+  %r = scf.for %i = %c0 to %count step %c1 iter_args(%state = %initial) -> (vector<64x64xf32>) {
+    gdn_tile.copy_in %k[%c0, %c0] dims [0, 1] to %kt : memref<64x64xbf16> to memref<64x64xbf16, #shared>
+    %a = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %next = gdn_tile.mma %a, %kt acc(%state : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    gdn_tile.store %a, %ot[%c0, %c0] dims [0, 1] : vector<64x64xbf16>, memref<64x64xbf16, #shared>
+    gdn_tile.copy_out %ot to %o[%c0, %c0] dims [0, 1] : memref<64x64xbf16, #shared> to memref<64x64xbf16>
+    scf.yield %next : vector<64x64xf32>
+  } {gdn_tile.stages = 2 : i64}
+  gdn_tile.store %r, %s[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+#kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
+
 // Iterations count from 0, whatever the bounds are. A copy that converts and
 // one to global memory whose tile two stores fill stay where they are.
 

@@ -7,11 +7,11 @@
 #kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>
 
 // Blocks (0, 0), (1, 0) and (1, 1) are transposed fragments k x n with 16 k + n, and 256 and 512 more. Of part 1 of the workspace.
-func.func @write(%blocks: memref<2x96x8xf16>) attributes {gdn_tile.kernel = #kernel} {
+func.func @write(%blocks: memref<2x80x8xf16>) attributes {gdn_tile.kernel = #kernel} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
-  %c32 = arith.constant 32 : index
-  %c64 = arith.constant 64 : index
+  %c24 = arith.constant 24 : index
+  %c56 = arith.constant 56 : index
   gdn_tile.each_warp (%item) in (%c1) {
     %k = gdn_tile.iota : vector<16x1xi32>
     %n = gdn_tile.iota : vector<1x16xi32>
@@ -27,15 +27,15 @@ func.func @write(%blocks: memref<2x96x8xf16>) attributes {gdn_tile.kernel = #ker
     %h0 = arith.truncf %z0 : vector<16x16xf32> to vector<16x16xf16>
     %h1 = arith.truncf %z1 : vector<16x16xf32> to vector<16x16xf16>
     %h2 = arith.truncf %z2 : vector<16x16xf32> to vector<16x16xf16>
-    gdn_tile.store_block %h0, %blocks[%c1, %c0, %c0] : vector<16x16xf16>, memref<2x96x8xf16>
-    gdn_tile.store_block %h1, %blocks[%c1, %c32, %c0] : vector<16x16xf16>, memref<2x96x8xf16>
-    gdn_tile.store_block %h2, %blocks[%c1, %c64, %c0] : vector<16x16xf16>, memref<2x96x8xf16>
+    gdn_tile.store_block %h0, %blocks[%c1, %c0, %c0] {diagonal} : vector<16x16xf16>, memref<2x80x8xf16>
+    gdn_tile.store_block %h1, %blocks[%c1, %c24, %c0] : vector<16x16xf16>, memref<2x80x8xf16>
+    gdn_tile.store_block %h2, %blocks[%c1, %c56, %c0] {diagonal} : vector<16x16xf16>, memref<2x80x8xf16>
   }
   return
 }
 
 // The unit matrix times the transpose, so row k and column n of the result are column k and row n of the matrix.
-func.func @read(%blocks: memref<2x96x8xf16>, %part: memref<48x8xf32>, %out: memref<2x16x32xf32>) attributes {gdn_tile.kernel = #kernel} {
+func.func @read(%blocks: memref<2x80x8xf16>, %part: memref<48x8xf32>, %out: memref<2x16x32xf32>) attributes {gdn_tile.kernel = #kernel} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c16 = arith.constant 16 : index
@@ -54,11 +54,11 @@ func.func @read(%blocks: memref<2x96x8xf16>, %part: memref<48x8xf32>, %out: memr
   %isSecond = arith.cmpi eq, %below, %ns : vector<16x32xi32>
   %a0 = arith.select %isFirst, %one, %zero : vector<16x32xi1>, vector<16x32xf16>
   %a1 = arith.select %isSecond, %one, %zero : vector<16x32xi1>, vector<16x32xf16>
-  gdn_tile.copy_in %blocks[%c1, %c0, %c0] dims [1, 2] to %panels {lower} : memref<2x96x8xf16> to memref<128x8xf16, #shared>
+  gdn_tile.copy_in %blocks[%c1, %c0, %c0] dims [1, 2] to %panels {lower} : memref<2x80x8xf16> to memref<128x8xf16, #shared>
   %r0 = gdn_tile.mma %a0, %panels {transpose_b} : vector<16x32xf16>, memref<128x8xf16, #shared> -> vector<16x32xf32>
   %r1 = gdn_tile.mma %a1, %panels {transpose_b} : vector<16x32xf16>, memref<128x8xf16, #shared> -> vector<16x32xf32>
   scf.for %row = %c0 to %c48 step %c16 {
-    %stored = gdn_tile.load %blocks[%c1, %row, %c0] dims [1, 2] : memref<2x96x8xf16>, vector<16x8xf16>
+    %stored = gdn_tile.load %blocks[%c1, %row, %c0] dims [1, 2] : memref<2x80x8xf16>, vector<16x8xf16>
     %wide = arith.extf %stored : vector<16x8xf16> to vector<16x8xf32>
     gdn_tile.store %wide, %part[%row, %c0] dims [0, 1] : vector<16x8xf32>, memref<48x8xf32>
   }
@@ -67,38 +67,44 @@ func.func @read(%blocks: memref<2x96x8xf16>, %part: memref<48x8xf32>, %out: memr
   return
 }
 
-func.func @host(%blocks: memref<2x96x8xf16>, %part: memref<48x8xf32>, %out: memref<2x16x32xf32>) {
+func.func @host(%blocks: memref<2x80x8xf16>, %part: memref<48x8xf32>, %out: memref<2x16x32xf32>) {
   %c1 = arith.constant 1 : index
-  gdn_tile.launch @write grid(%c1) (%blocks : memref<2x96x8xf16>)
-  gdn_tile.launch @read grid(%c1) (%blocks, %part, %out : memref<2x96x8xf16>, memref<48x8xf32>, memref<2x16x32xf32>)
+  gdn_tile.launch @write grid(%c1) (%blocks : memref<2x80x8xf16>)
+  gdn_tile.launch @read grid(%c1) (%blocks, %part, %out : memref<2x80x8xf16>, memref<48x8xf32>, memref<2x16x32xf32>)
   return
 }
 
 func.func private @printMemrefF32(memref<*xf32>)
 
 func.func @main() {
-  %blocks = memref.alloc() : memref<2x96x8xf16>
+  %blocks = memref.alloc() : memref<2x80x8xf16>
   %part = memref.alloc() : memref<48x8xf32>
   %out = memref.alloc() : memref<2x16x32xf32>
-  call @host(%blocks, %part, %out) : (memref<2x96x8xf16>, memref<48x8xf32>, memref<2x16x32xf32>) -> ()
-  // Eight n for one k, 16 of k, then the next eight n; then the next block.
+  call @host(%blocks, %part, %out) : (memref<2x80x8xf16>, memref<48x8xf32>, memref<2x16x32xf32>) -> ()
+  // Eight n for one k, k from 8 to 15, then from 0 to 7, then the next eight n; of the first eight n only k from 0 to 7. Then
+  // the next block, with all.
   // CHECK: sizes = [48, 8]
   // CHECK-NEXT: {{^}}{{\[}}{{\[}}0, 1, 2, 3, 4, 5, 6, 7],
   // CHECK-NEXT: [16, 17, 18, 19, 20, 21, 22, 23],
-  // CHECK: [240, 241, 242, 243, 244, 245, 246, 247],
-  // CHECK-NEXT: [8, 9, 10, 11, 12, 13, 14, 15],
-  // CHECK-NEXT: [24, 25, 26, 27, 28, 29, 30, 31],
+  // CHECK: [112, 113, 114, 115, 116, 117, 118, 119],
+  // CHECK-NEXT: [136, 137, 138, 139, 140, 141, 142, 143],
   // CHECK: [248, 249, 250, 251, 252, 253, 254, 255],
+  // CHECK-NEXT: [8, 9, 10, 11, 12, 13, 14, 15],
+  // CHECK: [120, 121, 122, 123, 124, 125, 126, 127],
+  // CHECK-NEXT: [384, 385, 386, 387, 388, 389, 390, 391],
+  // CHECK: [496, 497, 498, 499, 500, 501, 502, 503],
   // CHECK-NEXT: [256, 257, 258, 259, 260, 261, 262, 263],
+  // CHECK: [368, 369, 370, 371, 372, 373, 374, 375],
+  // CHECK-NEXT: [392, 393, 394, 395, 396, 397, 398, 399],
   %0 = memref.cast %part : memref<48x8xf32> to memref<*xf32>
   call @printMemrefF32(%0) : (memref<*xf32>) -> ()
-  // Above the diagonal's blocks the matrix is zero.
+  // Above the diagonal's blocks, and in their columns 8 to 15 of rows 0 to 7, the matrix is zero.
   // CHECK: sizes = [2, 16, 32]
   // CHECK-NEXT: {{^}}{{\[}}{{\[}}{{\[}}0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 256, 257, 258, 259, 260, 261, 262, 263, 264, 265, 266, 267, 268, 269, 270, 271],
   // CHECK-NEXT: [16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 272, 273, 274, 275, 276, 277, 278, 279, 280, 281, 282, 283, 284, 285, 286, 287],
-  // CHECK: [240, 241, 242, 243, 244, 245, 246, 247, 248, 249, 250, 251, 252, 253, 254, 255, 496, 497, 498, 499, 500, 501, 502, 503, 504, 505, 506, 507, 508, 509, 510, 511]],
+  // CHECK: [0, 0, 0, 0, 0, 0, 0, 0, 248, 249, 250, 251, 252, 253, 254, 255, 496, 497, 498, 499, 500, 501, 502, 503, 504, 505, 506, 507, 508, 509, 510, 511]],
   // CHECK: {{\[}}{{\[}}0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 512, 513, 514, 515, 516, 517, 518, 519, 520, 521, 522, 523, 524, 525, 526, 527],
-  // CHECK: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 752, 753, 754, 755, 756, 757, 758, 759, 760, 761, 762, 763, 764, 765, 766, 767]]]
+  // CHECK: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 760, 761, 762, 763, 764, 765, 766, 767]]]
   %1 = memref.cast %out : memref<2x16x32xf32> to memref<*xf32>
   call @printMemrefF32(%1) : (memref<*xf32>) -> ()
   return

@@ -433,7 +433,7 @@ SmallVector<int64_t> mlir::gdn_tile::getPanelShape(int64_t size) {
 
 SmallVector<int64_t> mlir::gdn_tile::getLowerShape(int64_t size) {
   int64_t blocks = size / kPanelColumns;
-  return {blocks * (blocks + 1) / 2 * kBlockRows, kPanelWidth};
+  return {getLowerRow(blocks, blocks, blocks), kPanelWidth};
 }
 
 int64_t mlir::gdn_tile::getLowerSize(MemRefType panels) {
@@ -444,9 +444,21 @@ int64_t mlir::gdn_tile::getLowerSize(MemRefType panels) {
   return 0;
 }
 
-int64_t mlir::gdn_tile::getLowerBlock(int64_t row, int64_t column,
-                                      int64_t blocks) {
-  return column * (2 * blocks + 1 - column) / 2 + row - column;
+int64_t mlir::gdn_tile::getFirstLowerRow(int64_t column) {
+  return column * kBlockRows + kMatrixRows;
+}
+
+int64_t mlir::gdn_tile::getLowerRows(int64_t column, int64_t blocks) {
+  return blocks * kBlockRows - getFirstLowerRow(column);
+}
+
+int64_t mlir::gdn_tile::getLowerRow(int64_t row, int64_t column,
+                                    int64_t blocks) {
+  int64_t first = 0;
+  for (int64_t i = 0; i < column; ++i)
+    first += getLowerRows(i, blocks);
+  return row == column ? first
+                       : first + row * kBlockRows - getFirstLowerRow(column);
 }
 
 bool mlir::gdn_tile::fitsWarpgroup(MmaOp op) {

@@ -222,10 +222,10 @@ LogicalResult StoreBlockOp::verify() {
                                    << ", but has " << getIndices().size();
   std::optional<int64_t> row = getConstantIntValue(getIndices()[rank - 2]);
   if (getConstantIntValue(getIndices()[rank - 1]) != 0 ||
-      (row && *row % kBlockRows != 0))
+      (row && *row % kMatrixRows != 0))
     return emitOpError("expects a block to begin in column 0 of a row that is "
                        "a multiple of ")
-           << kBlockRows;
+           << kMatrixRows;
   return verifyInWarp(*this);
 }
 

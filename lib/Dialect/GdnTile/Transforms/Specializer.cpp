@@ -69,7 +69,10 @@ LogicalResult Specializer::splitBody() {
     bool needsMoved = llvm::any_of(op.getOperands(), [&](Value operand) {
       return moved.contains(operand.getDefiningOp());
     });
-    if (!isBehind && !needsMoved && isShareable(&op))
+    // Nothing is read for all roles before they have waited.
+    bool mayShare =
+        awaits.empty() || isa<memref::AllocOp>(op) || isMemoryEffectFree(&op);
+    if (!isBehind && !needsMoved && mayShare && isShareable(&op))
       continue;
     moved.insert(&op);
     mathOps.push_back(&op);

@@ -66,12 +66,20 @@ bool isInWarp(Operation *op);
 /// \name Matrices in panels of 16 columns, and lower triangular ones as blocks
 ///
 /// A matrix NxK of 16-bit elements is memref<(N*K/8)x8>, with element (n, k) in
-/// row (k / 16) 2 N + (n / 8) 16 + k % 16 and column n % 8. So a matrix of 8x8
-/// is 128 contiguous bytes (a core matrix of wgmma without swizzle), its
+/// row (k / 16) 2 N + (n / 8) 16 + (k % 16 xor 8) and column n % 8. So a matrix
+/// of 8x8 is 128 contiguous bytes (a core matrix of wgmma without swizzle), its
 /// transpose in the registers of a warp is these bytes in the order of lanes,
-/// and blocks of 16x16 are 32 rows, one below the other.
+/// and blocks of 16x16 are 32 rows, one below the other. Columns 8 to 15 come
+/// first, which above the diagonal hold nothing: so the panel of a lower
+/// triangular matrix is one piece, without its first matrix of 8x8, which is
+/// nowhere else. A product takes its left operand's columns in that order.
 /// @{
 constexpr int64_t kPanelColumns = 16, kPanelWidth = 8, kBlockRows = 32;
+constexpr int64_t kMatrixRows = 8;
+/// The row of column k in its eight rows n of a panel.
+inline int64_t getRowOfColumn(int64_t k) {
+  return k % kPanelColumns ^ kMatrixRows;
+}
 /// The row of the memref where a block begins, given its first row n and first
 /// column k in a matrix of `rows` rows.
 inline int64_t getPanelRow(int64_t n, int64_t k, int64_t rows) {
@@ -87,9 +95,13 @@ SmallVector<int64_t> getLowerShape(int64_t size);
 /// Rows and columns of a square matrix in panels, a power of two; 0 if the tile
 /// is none.
 int64_t getLowerSize(MemRefType panels);
-/// Number of a block among those, of a matrix of `blocks` rows of blocks: one
-/// column of blocks follows the other.
-int64_t getLowerBlock(int64_t row, int64_t column, int64_t blocks);
+/// The row where a block begins among those, of a matrix of `blocks` rows of
+/// blocks: one column of blocks follows the other. The blocks on the diagonal
+/// are three matrices of 8x8.
+int64_t getLowerRow(int64_t row, int64_t column, int64_t blocks);
+/// The row in its panel where a column of blocks begins, and its rows.
+int64_t getFirstLowerRow(int64_t column);
+int64_t getLowerRows(int64_t column, int64_t blocks);
 /// @}
 
 /// Whether a product of a kernel can run as warpgroup products (wgmma): 64 rows

@@ -30,8 +30,9 @@ def GdnTile_LaunchOp : GdnTile_Op<"launch", [
     tensor maps. Launches of one function run in order.
 
     A launch with `beside` may run beside the one in front of it, if that has any blocks: neither
-    reads what the other writes, but behind a `gdn_tile.await_launch`. What comes behind sees the
-    results of both.
+    reads or writes what the other writes, but behind a `gdn_tile.await_launch`. What comes behind
+    sees the results of both; so no launch is `beside` one that is `beside` another itself, unless that
+    one has a `gdn_tile.await_launch`.
 
     ```mlir
     gdn_tile.launch @scan grid(%blocks) (%q, %t : memref<?x16x128xbf16>, index)
@@ -127,8 +128,9 @@ def GdnTile_CopyInOp : GdnTile_CopyOp<"copy_in"> {
 
     With `lower` the tile is a lower triangular matrix of C columns, a power of two, in
     panels (see `gdn_tile.mma`), and the source holds its C / 16 = m columns of blocks of
-    16x16, each from the diagonal on: 16 m (m + 1) rows of 8 elements, whole rows of the
-    last two dimensions, which `gdn_tile.store_block` has written. What lies above is zero.
+    16x16, each from the diagonal on, where columns 8 to 15 of the first 8 rows are left out:
+    8 m (2 m + 1) rows of 8 elements, whole rows of the last two dimensions, which
+    `gdn_tile.store_block` has written. What lies above is zero.
     A bound of rows counts those of the tile, all of them or none; one of columns
     admits all 8 or none.
 
@@ -253,8 +255,8 @@ def GdnTile_AwaitLaunchOp : GdnTile_Op<"await_launch", [
   let summary = "wait for the launch in front";
   let description = [{
     In a kernel that is launched `beside` the launch in front: what stands in front of
-    this op may run while that has not ended, and reads nothing that it writes; the op
-    waits for its end and for everything that it wrote (programmatic dependent launch,
+    this op may run while that has not ended, and neither reads nor writes what that
+    writes, nor writes what it reads; the op waits for its end and for everything that it wrote (programmatic dependent launch,
     sm_90 and later; launched in order, nothing is left to wait for). In front of the
     roles of a kernel, each of them waits.
 
@@ -328,7 +330,7 @@ def GdnTile_MmaOp : GdnTile_Op<"mma", [
     itself, when it is the result of the product before.
 
     With `transpose_b` and 16-bit types `b` may also be in panels of 16 columns, one after the other:
-    `memref<(N*K/8)x8xT>`, element (n, k) in row (k / 16) 2 N + (n / 8) 16 + k % 16 and column n % 8.
+    `memref<(N*K/8)x8xT>`, element (n, k) in row (k / 16) 2 N + (n / 8) 16 + (k % 16 xor 8) and column n % 8.
 
     Only in kernels of the `accumulator` layout; a fragment rounded to T is the
     operand `a` of the next product without any data movement. M = 16 * warps, K a

@@ -130,18 +130,20 @@ def GdnTile_StoreBlockOp : GdnTile_Op<"store_block", [
   let summary = "store a transposed block of a matrix in panels, by one warp";
   let description = [{
     `value`, `vector<16x16xT>` of 16-bit elements, is the transpose of a block of a matrix in panels
-    (see `gdn_tile.mma`): its element (k, n) goes to row r + (n / 8) 16 + k and column n % 8 of the last
-    two dimensions of `memref`, in global memory; `indices` lead to row r and column 0. As a warp
+    (see `gdn_tile.mma`): its element (k, n) goes to row r + (n / 8) 16 + (k xor 8) and column n % 8 of the last
+    two dimensions of `memref`, in global memory; `indices` lead to row r and column 0. With `diagonal`
+    the elements with k >= 8 and n < 8 are not stored, and all others 8 rows higher. As a warp
     holds the block, its stores are of 128 contiguous bytes each; it is for a kernel behind, so they are
     streaming (see `gdn_tile.store`). Only in the region of a
     `gdn_tile.each_warp`.
 
     ```mlir
-    gdn_tile.store_block %z, %t[%slot, %head, %c32, %c0] : vector<16x16xbf16>, memref<?x4x320x8xbf16>
+    gdn_tile.store_block %z, %t[%slot, %head, %c24, %c0] : vector<16x16xbf16>, memref<?x4x288x8xbf16>
+    gdn_tile.store_block %d, %t[%slot, %head, %c0, %c0] {diagonal} : vector<16x16xbf16>, memref<?x4x288x8xbf16>
     ```
   }];
   let arguments = (ins GdnTile_Fragment:$value, AnyMemRef:$memref,
-                       Variadic<Index>:$indices);
+                       Variadic<Index>:$indices, UnitAttr:$diagonal);
   let assemblyFormat = [{
     $value `,` $memref `[` $indices `]` attr-dict `:` type($value) `,` type($memref)
   }];

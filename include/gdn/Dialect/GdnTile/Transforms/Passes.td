@@ -176,7 +176,8 @@ def GdnTileSpecializeWarpsPass
     Before: a synchronous tile program whose only loop with `gdn_tile.stages = n`, n >= 2,
     stands in the function's body. After: three roles. *load* makes the copies into
     shared memory, up to n iterations ahead, *math* does everything else, and *store*
-    makes the copies from shared memory. They exchange the tiles through two rings: one of
+    makes the copies from shared memory. Each waits for the launch in front where the program
+    did (`gdn_tile.await_launch`). They exchange the tiles through two rings: one of
     n stages for all tiles that load fills, one of 2 stages for those that math fills.
     Loops of any length, also of none.
 
