@@ -83,8 +83,8 @@ def ConvertGdnToTilePass : Pass<"convert-gdn-to-tile", "mlir::ModuleOp"> {
   }];
   let options = [
     Option<"lowScores", "low-scores", "bool", /*default=*/"true",
-           "in chunks with split rows P has a second part too. Without products of warpgroups "
-           "the registers do not suffice for it">
+           "in chunks with split rows P has a second part too, if chunk, rows of a block and K are "
+           "multiples of 64: without products of warpgroups the registers do not suffice for it">
   ];
   let dependentDialects = [
     "mlir::arith::ArithDialect", "mlir::cf::ControlFlowDialect",

@@ -240,7 +240,9 @@ void StateScan::refine(Value &updates, Value &stateValue, Value &output) {
         restTiles.front(), output, output ? scoreTiles.front() : Value(),
         /*q=*/Value(), gateTile, plan.getGateRow(kGateRows),
         plan.getGateRow(kRest), IntegerAttr(), IntegerAttr(), FloatAttr());
-    if (output && plan.hasLowScores) {
+    // As plain products it would take registers that are not there.
+    bool isOfWarpgroups = vb % 64 == 0 && c % 64 == 0 && kp % 64 == 0;
+    if (output && plan.hasLowScores && isOfWarpgroups) {
       refined.getQMutable().assign(qTiles.front());
       refined.setBeta(plan.getGateRow(plan.hasGateRow(kBeta) ? kBeta : kRest));
       refined.setFactorAttr(k.getF64FloatAttr(plan.op.getScaleValue()));

@@ -45,3 +45,17 @@ func.func @channel(%q: tensor<1x256x2x64xbf16>, %k: tensor<1x256x2x64xbf16>, %v:
       -> tensor<1x256x2x64xbf16>, tensor<1x2x64x64xf32>
   return %0#0, %0#1 : tensor<1x256x2x64xbf16>, tensor<1x2x64x64xf32>
 }
+
+// 32 key channels are none for products of warpgroups.
+// CHECK-LABEL: func @narrow_scan
+// CHECK: gdn_tile.refine {{.*}}) factors(%{{.*}}) count 64 scale 0 :
+// CHECK-LABEL: func @narrow(
+func.func @narrow(%q: tensor<1x256x2x32xbf16>, %k: tensor<1x256x2x32xbf16>, %v: tensor<1x256x2x64xbf16>,
+    %b: tensor<1x256x2xf32>, %o: tensor<1x256x2x64xbf16>, %s: tensor<1x2x64x32xf32>)
+    -> (tensor<1x256x2x64xbf16>, tensor<1x2x64x32xf32>) {
+  %0:2 = gdn.recurrence ins(%q, %k, %v : tensor<1x256x2x32xbf16>, tensor<1x256x2x32xbf16>, tensor<1x256x2x64xbf16>)
+      beta(%b : tensor<1x256x2xf32>) outs(%o, %s : tensor<1x256x2x64xbf16>, tensor<1x2x64x32xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>}
+      -> tensor<1x256x2x64xbf16>, tensor<1x2x64x32xf32>
+  return %0#0, %0#1 : tensor<1x256x2x64xbf16>, tensor<1x2x64x32xf32>
+}
