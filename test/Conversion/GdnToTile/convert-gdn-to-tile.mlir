@@ -72,6 +72,7 @@ func.func @split(
 
 // CHECK-LABEL: func @exact_prepare
 // CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>
+// CHECK: gdn_tile.block_id from_end
 // The padded columns are bounded by K; all copies stand together.
 // CHECK: gdn_tile.copy_in %{{.*}} dims [0, 2] valid(%{{.*}}, %c24) to %[[K:.*]] : memref<?x2x24xf32> to memref<16x32xf32
 // CHECK-NEXT: gdn_tile.copy_in {{.*}} to %[[Q:.*]] : memref<?x2x24xf32>
@@ -105,6 +106,7 @@ func.func @exact(
 // Gated DeltaNet-2 with packed sequences and a k_first state.
 
 // CHECK-LABEL: func @channel_prepare
+// CHECK: gdn_tile.block_id from_end
 // The sequence of a slot by bisection of the offsets.
 // CHECK: scf.while
 // CHECK: memref.load %{{.*}} : memref<?xi32>
