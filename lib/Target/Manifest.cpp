@@ -36,8 +36,10 @@ private:
   LogicalResult addLaunch(gpu::LaunchFuncOp op);
   LogicalResult addResults(func::ReturnOp op);
 
-  /// The value as an expression; an error at `user` if it is none.
+  /// The value as an expression; an error at `user` if it is none. A large one
+  /// that is needed again becomes one of `values`.
   FailureOr<json::Value> getExpression(Value value, Operation *user);
+  FailureOr<json::Value> build(Value value, Operation *user);
   FailureOr<json::Value> getSize(Value memref, int64_t dim, Operation *user);
   FailureOr<json::Value> getBinary(StringRef name, Operation *op);
   FailureOr<json::Object> getParameter(Value operand, Operation *user);
@@ -46,9 +48,20 @@ private:
   FailureOr<json::Object> getMemory(Value memref, Operation *user);
 
   func::FuncOp function;
-  json::Array arguments, buffers, checks, launches, results;
+  json::Array arguments, values, buffers, checks, launches, results;
   DenseMap<Value, int64_t> bufferNumbers;
+  DenseMap<Value, json::Value> expressions;
 };
+
+/// Operators of an expression that may stand in several places.
+constexpr int64_t kMostRepeated = 6;
+
+int64_t countOperators(const json::Value &expression) {
+  const json::Array *parts = expression.getAsArray();
+  if (!parts || parts->front() == "dim" || parts->front() == "value")
+    return 0;
+  return 1 + countOperators((*parts)[1]) + countOperators((*parts)[2]);
+}
 
 /// The memref whose memory a view shares; all views here start at its start.
 Value getRoot(Value memref) {
@@ -128,6 +141,20 @@ FailureOr<json::Value> ManifestBuilder::getSize(Value memref, int64_t dim,
 
 FailureOr<json::Value> ManifestBuilder::getExpression(Value value,
                                                       Operation *user) {
+  if (auto it = expressions.find(value); it != expressions.end())
+    return it->second;
+  FailureOr<json::Value> result = build(value, user);
+  if (failed(result))
+    return failure();
+  if (!value.hasOneUse() && countOperators(*result) > kMostRepeated) {
+    values.push_back(std::move(*result));
+    result = json::Value(json::Array{"value", values.size() - 1});
+  }
+  expressions.try_emplace(value, *result);
+  return result;
+}
+
+FailureOr<json::Value> ManifestBuilder::build(Value value, Operation *user) {
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
     return json::Value(constant.getSExtValue());
@@ -352,7 +379,7 @@ FailureOr<json::Object> ManifestBuilder::build(StringRef target) {
     if (failed(addOp(&op)))
       return failure();
   std::string name = function.getName().str();
-  return json::Object{{"version", 1},
+  json::Object result{{"version", 1},
                       {"target", target.str()},
                       {"function", name},
                       {"ptx", name + ".ptx"},
@@ -361,6 +388,9 @@ FailureOr<json::Object> ManifestBuilder::build(StringRef target) {
                       {"results", std::move(results)},
                       {"checks", std::move(checks)},
                       {"launches", std::move(launches)}};
+  if (!values.empty())
+    result["values"] = std::move(values);
+  return result;
 }
 
 FailureOr<json::Object> mlir::gdn::buildManifest(func::FuncOp function,

@@ -3,10 +3,13 @@
 """The manifest that gdn-compile writes beside the PTX, made ready for launches.
 
 Sizes in it are integers or expressions over the sizes of the arguments:
-["dim", argument, axis], ["add", a, b], and likewise sub, mul, floordiv, ceildiv, min, max.
+["dim", argument, axis], ["add", a, b], and likewise sub, mul, floordiv, ceildiv, min, max. ["value", i] is the
+expression number i of the manifest's "values", which use earlier ones only.
 """
 
 from __future__ import annotations
+
+import functools
 
 from .arrays import ITEM_SIZES
 
@@ -25,17 +28,36 @@ class ManifestError(ValueError):
     """The manifest is not what this version of the launcher reads."""
 
 
-def expression(e, arguments):
+def expression(e, arguments, values=()):
     """Function from the list of argument shapes to the value of expression e."""
     if isinstance(e, int) and not isinstance(e, bool):
         return lambda shapes: e
+    needed = {}
+    text = _source(e, arguments, values, needed)
+    if needed:
+        named = ", ".join(f"(v{i} := {source})" for i, source in needed.items())
+        text = f"({named}, {text})[-1]"
+    return _function(text)
+
+
+# The kernels of a function have many parameters in common.
+@functools.lru_cache(maxsize=256)
+def _function(text):
     # The text is put together from integers and the operators above only.
-    return eval("lambda s: " + _source(e, arguments), {"__builtins__": {}, "min": min, "max": max})
+    return eval("lambda s: " + text, {"__builtins__": {}, "min": min, "max": max})
 
 
-def _source(e, arguments):
+def _source(e, arguments, values, needed):
+    """e as Python; the values that it uses are added to `needed`, each behind those that it uses itself."""
     if isinstance(e, int) and not isinstance(e, bool):
         return str(e)
+    if isinstance(e, list) and len(e) == 2 and e[0] == "value":
+        i = e[1]
+        if not (isinstance(i, int) and 0 <= i < len(values)):
+            raise ManifestError(f"{e!r} names no value in front of it; there are {len(values)}")
+        if i not in needed:
+            needed[i] = _source(values[i], arguments, values[:i], needed)
+        return f"v{i}"
     if not isinstance(e, list) or len(e) != 3:
         raise ManifestError(f"{e!r} is no expression")
     op, a, b = e
@@ -46,8 +68,8 @@ def _source(e, arguments):
             raise ManifestError(f"{e!r} names no dimension of an argument of rank {len(arguments[a]['shape'])}")
         return f"s[{a}][{b}]"
     if op not in _OPERATORS:
-        raise ManifestError(f"unknown operator '{op}' in {e!r}; expected dim, {', '.join(_OPERATORS)}")
-    return _OPERATORS[op].format(_source(a, arguments), _source(b, arguments))
+        raise ManifestError(f"unknown operator '{op}' in {e!r}; expected dim, value, {', '.join(_OPERATORS)}")
+    return _OPERATORS[op].format(*(_source(part, arguments, values, needed) for part in (a, b)))
 
 
 class Argument:
@@ -63,9 +85,9 @@ class Argument:
 class Buffer:
     """A workspace, or a result for which the caller passes no destination."""
 
-    def __init__(self, entry, index, arguments, is_result):
+    def __init__(self, entry, index, arguments, values, is_result):
         self.index, self.dtype, self.is_result = index, entry["dtype"], is_result
-        self._sizes = [expression(size, arguments) for size in entry["shape"]]
+        self._sizes = [expression(size, arguments, values) for size in entry["shape"]]
 
     def sizes(self, shapes):
         return tuple(size(shapes) for size in self._sizes)
@@ -80,10 +102,10 @@ class Buffer:
 class TensorMapLayout:
     """All of a tensor map (a descriptor for the copy engine) but the address of its array."""
 
-    def __init__(self, entry, arguments):
+    def __init__(self, entry, arguments, values):
         self.dtype, self.strides, self.box = entry["dtype"], tuple(entry["strides"]), tuple(entry["box"])
         self.swizzle = entry["swizzle"]
-        self._sizes = [expression(size, arguments) for size in entry["sizes"]]
+        self._sizes = [expression(size, arguments, values) for size in entry["sizes"]]
         rank = len(self._sizes)
         if self.dtype not in ("f16", "bf16", "f32") or self.swizzle not in (32, 64, 128):
             raise ManifestError(f"a tensor map of {self.dtype} with a swizzle of {self.swizzle} bytes is unknown")
@@ -95,22 +117,22 @@ class TensorMapLayout:
 
 
 class Launch:
-    def __init__(self, entry, arguments, buffers):
+    def __init__(self, entry, arguments, buffers, values):
         self.kernel = entry["kernel"]
-        self.grid = expression(entry["grid"], arguments)
+        self.grid = expression(entry["grid"], arguments, values)
         self.block, self.shared = entry["block"], entry["shared"]
         self.overlaps = entry.get("overlaps", False)
         # Overlaps with the launch in front, and with no other.
         self.beside = entry.get("beside", False)
-        self.parameters = [self._parameter(p, arguments, buffers) for p in entry["parameters"]]
+        self.parameters = [self._parameter(p, arguments, buffers, values) for p in entry["parameters"]]
 
-    def _parameter(self, entry, arguments, buffers):
+    def _parameter(self, entry, arguments, buffers, values):
         """(kind, index) of a pointer, ("scalar", function of the shapes) or ("tensor_map", (pointer, layout))."""
         if "tensor_map" in entry:
-            kind, index = self._parameter(entry["tensor_map"], arguments, buffers)
+            kind, index = self._parameter(entry["tensor_map"], arguments, buffers, values)
             if kind not in ("argument", "buffer"):
                 raise ManifestError(f"kernel {self.kernel} has a tensor map of a {kind}")
-            return "tensor_map", ((kind, index), TensorMapLayout(entry, arguments))
+            return "tensor_map", ((kind, index), TensorMapLayout(entry, arguments, values))
         for kind, count in (("argument", len(arguments)), ("buffer", len(buffers))):
             if kind in entry:
                 if not 0 <= entry[kind] < count:
@@ -119,7 +141,7 @@ class Launch:
         if "scalar" in entry:
             if entry.get("dtype", "i64") != "i64":
                 raise ManifestError(f"kernel {self.kernel} has a scalar of type {entry['dtype']}; only i64 is known")
-            return "scalar", expression(entry["scalar"], arguments)
+            return "scalar", expression(entry["scalar"], arguments, values)
         raise ManifestError(f"kernel {self.kernel} has a parameter of unknown kind: {entry!r}")
 
 
@@ -150,11 +172,12 @@ class Plan:
         self.names = [argument.name for argument in self.arguments]
         if len(set(self.names)) != len(self.names):
             raise ManifestError(f"argument names of '{self.function}' repeat: {self.names}")
-        self.buffers = [Buffer(entry, i, entries, i in fresh) for i, entry in enumerate(buffers)]
-        self.launches = [Launch(entry, entries, buffers) for entry in manifest["launches"]]
+        self._values = values = manifest.get("values", [])
+        self.buffers = [Buffer(entry, i, entries, values, i in fresh) for i, entry in enumerate(buffers)]
+        self.launches = [Launch(entry, entries, buffers, values) for entry in manifest["launches"]]
         # Pairs of expressions that must agree: sizes which the compiler takes to be equal.
         self.checks = [
-            (expression(a, entries), expression(b, entries), self._text(a), self._text(b))
+            (expression(a, entries, values), expression(b, entries, values), self._text(a), self._text(b))
             for a, b in manifest.get("checks", [])
         ]
 
@@ -170,6 +193,8 @@ class Plan:
     def _text(self, e):
         if isinstance(e, int):
             return str(e)
+        if e[0] == "value":
+            return self._text(self._values[e[1]])
         op, a, b = e
         if op == "dim":
             return f"size {b} of '{self.arguments[a].name}'"

@@ -109,6 +109,26 @@ def test_expressions(e, value):
     assert expression(e, ARGUMENTS)([(130, 5), (3,)]) == value
 
 
+def test_values_are_named_once():
+    values = [["add", ["dim", 0, 0], 1], 7, ["mul", ["value", 0], ["value", 0]], ["sub", ["value", 2], ["value", 1]]]
+    assert expression(["max", ["value", 3], ["value", 0]], ARGUMENTS, values)([(130, 5), (3,)]) == 131 * 131 - 7
+    assert expression(["value", 1], ARGUMENTS, values)([(130, 5), (3,)]) == 7
+
+
+@pytest.mark.parametrize(
+    ("e", "values", "message"),
+    [
+        (["value", 1], [5], r"\['value', 1\] names no value in front of it; there are 1"),
+        (["value", -1], [5], "names no value"),
+        (["value", "s"], [5], "names no value"),
+        (["value", 1], [5, ["add", ["value", 1], 1]], r"\['value', 1\] names no value in front of it; there are 1"),
+    ],
+)
+def test_bad_values(e, values, message):
+    with pytest.raises(ManifestError, match=message):
+        expression(e, ARGUMENTS, values)
+
+
 @pytest.mark.parametrize(
     ("e", "message"),
     [

@@ -29,18 +29,28 @@ OPERATORS = {
 }
 
 
-def evaluate(e, shapes):
-    if isinstance(e, int):
-        return e
-    if e[0] == "dim":
-        return shapes[e[1]][e[2]]
-    return OPERATORS[e[0]](evaluate(e[1], shapes), evaluate(e[2], shapes))
+class Sizes:
+    """The expressions of a manifest."""
+
+    def __init__(self, manifest, shapes):
+        self.shapes, self.values = shapes, []
+        for e in manifest.get("values", []):
+            self.values.append(self.of(e))
+
+    def of(self, e):
+        if isinstance(e, int):
+            return e
+        if e[0] == "dim":
+            return self.shapes[e[1]][e[2]]
+        if e[0] == "value":
+            return self.values[e[1]]
+        return OPERATORS[e[0]](self.of(e[1]), self.of(e[2]))
 
 
-def tensor_map(entry, places, shapes):
+def tensor_map(entry, places, sizes):
     """The tensor map of a launch's parameter."""
     ((kind, index),) = entry["tensor_map"].items()
-    sizes = [evaluate(size, shapes) for size in entry["sizes"]]
+    sizes = [sizes.of(size) for size in entry["sizes"]]
     return ptx_async.TensorMap(
         places[kind][index], entry["dtype"], sizes, entry["strides"], entry["box"], entry["swizzle"])
 
@@ -53,12 +63,12 @@ def run(text, arrays, target="sm_80", **options):
 
 def execute(compiled, arrays, **options):
     manifest, kernels = compiled.manifest, ptx_machine.parse(compiled.ptx)
-    shapes = [array.shape for array in arrays]
+    sizes = Sizes(manifest, [array.shape for array in arrays])
     memory = ptx_machine.Memory()
     addresses = {"argument": [memory.place(array) for array in arrays], "buffer": []}
     places, buffers = {"argument": arrays, "buffer": []}, []
     for entry in manifest["buffers"]:
-        shape = [evaluate(size, shapes) for size in entry["shape"]]
+        shape = [sizes.of(size) for size in entry["shape"]]
         # 0xFF: NaN in every type.
         poison = np.full(int(np.prod(shape)) * np.dtype(ITEM[entry["dtype"]]).itemsize, 0xFF, np.uint8)
         addresses["buffer"].append(memory.place(poison))
@@ -68,14 +78,14 @@ def execute(compiled, arrays, **options):
         arguments = []
         for parameter in entry["parameters"]:
             if "tensor_map" in parameter:
-                arguments.append(tensor_map(parameter, places, shapes))
+                arguments.append(tensor_map(parameter, places, sizes))
                 continue
             kind = next(key for key in ("argument", "buffer", "scalar") if key in parameter)
             value = parameter[kind]
-            arguments.append(evaluate(value, shapes) if kind == "scalar" else addresses[kind][value])
+            arguments.append(sizes.of(value) if kind == "scalar" else addresses[kind][value])
         ptx_roles.launch(
             kernels[entry["kernel"]],
-            evaluate(entry["grid"], shapes),
+            sizes.of(entry["grid"]),
             entry["block"],
             entry["shared"],
             arguments,

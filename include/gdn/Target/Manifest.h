@@ -27,8 +27,10 @@ namespace mlir::gdn {
 ///                     "parameters": [{"argument": 0}, {"buffer": 1},
 ///                     {"scalar": E, "dtype": "i64"}]}]}
 ///
-/// E is an integer, ["dim", argument, dimension], or [op, E, E] with op one of
-/// add, sub, mul, floordiv, ceildiv, min, max. Arguments keep null for dynamic
+/// E is an integer, ["dim", argument, dimension], [op, E, E] with op one of
+/// add, sub, mul, floordiv, ceildiv, min, max, or ["value", i]: the expression
+/// number i of "values", a list of those that would stand in several places,
+/// each of which uses earlier ones only. Arguments keep null for dynamic
 /// sizes. Buffers are allocated by the launcher; launches run in order, a grid
 /// of 0 not at all. The two sides of each of the checks must be equal. With
 /// "beside": true a launch starts as soon as the one in front of it allows
