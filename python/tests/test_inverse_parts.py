@@ -15,7 +15,7 @@ import test_ptx
 from cpu_support import host_library, merge, read, store
 from gdn import build, reference
 
-T, C, HQK, HV, K, V = 150, 64, 1, 2, 64, 32
+T, C, HQK, HV, K, V = 150, 64, 1, 2, 64, 64
 MODELS = {
     "gated_delta": {"gate": "head", "beta": True},
     "delta": {"beta": True},
@@ -31,12 +31,12 @@ FAMILIES = {
     # Entries of the inverse are small everywhere.
     "one beta of 1.5": (slice(127, 128), 1.5, 1e3, 3.8e-3, 4e-3, 3.5e-3),
     "beta in 0..2": (slice(0, T), None, 1e3, 2.4e-3, 3.5e-3, 1.8e-3),
-    "all keys equal, beta 1": (slice(0, T), 1.0, 0.0, 2.8e-3, 3.9e-3, 2.6e-3),
+    "all keys equal, beta 1": (slice(0, T), 1.0, 0.0, 2.8e-3, 3.9e-3, 3e-3),
     "all keys equal, beta 1.9": (slice(0, T), 1.9, 0.0, 2.5e-3, 3.8e-3, 9e-4),
     "near keys, beta 0.99": (slice(0, T), 0.99, 0.05, 2.4e-3, 4.4e-3, 8e-4),
     "near keys, beta 1.9": (slice(0, T), 1.9, 0.3, 2.5e-3, 3.8e-3, 2.4e-3),
     # Entries of 0.6, and of 0.42 and of 0.38: on both sides of the limit, and near it.
-    "all keys equal, beta 0.6": (slice(0, T), 0.6, 0.0, 3.3e-3, 4.3e-3, 2.3e-3),
+    "all keys equal, beta 0.6": (slice(0, T), 0.6, 0.0, 3.3e-3, 4.3e-3, 2.8e-3),
     "all keys equal, beta 0.42": (slice(0, T), 0.42, 0.0, 3.7e-3, 5e-3, 3e-3),
     "all keys equal, beta 0.38": (slice(0, T), 0.38, 0.0, 1.9e-2, 1.9e-2, 1.8e-2),
 }
@@ -91,7 +91,7 @@ def split_rows(x):
 
 
 def text(model, phases="split"):
-    schedule = build.schedule(phases, C, 64 if phases == "fused" else 32, 2)
+    schedule = build.schedule(phases, C, 64, 2)
     return build.recurrence(1, T, HQK, HV, K, V, schedule=schedule, name=model, **MODELS[model])
 
 

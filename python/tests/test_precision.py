@@ -16,7 +16,7 @@ from cpu_support import host_library, read, store
 from gdn import build, reference
 from test_cpu_recurrence import MODELS
 
-T, HQK, HV, K, V = 256, 1, 2, 128, 16
+T, HQK, HV, K, V = 256, 1, 2, 128, 64
 # Relative errors of o and of the state of FLA 0.5.2 on an H200 (T 512, 4/8 heads, K = V = 128).
 FLA = {
     "gates logsigmoid(normal)": (3.3e-3, 2.4e-3),
@@ -81,7 +81,7 @@ def errors(function, x, dtype="bf16", out_dtype="f32", layout="v_first"):
 
 def text(precision, phases="split", chunk=32, segments=0, **options):
     shape = dict(gate="head", beta=True, out_dtype="f32") | options
-    schedule = build.schedule(phases, chunk, 16, 2, segments, precision=precision)
+    schedule = build.schedule(phases, chunk, 64, 2, segments, precision=precision)
     return build.recurrence(1, T, HQK, HV, K, V, schedule=schedule, **shape)
 
 

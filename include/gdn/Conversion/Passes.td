@@ -82,9 +82,10 @@ def ConvertGdnToTilePass : Pass<"convert-gdn-to-tile", "mlir::ModuleOp"> {
     next.
   }];
   let options = [
-    Option<"lowScores", "low-scores", "bool", /*default=*/"true",
-           "in chunks with split rows P has a second part too, if chunk, rows of a block and K are "
-           "multiples of 64: without products of warpgroups the registers do not suffice for it">
+    Option<"lowScores", "low-scores", "int64_t", /*default=*/"1",
+           "in chunks with split rows P has a second part too where the chunk, K and the rows of a "
+           "block are multiples of this (0: nowhere): without products of warpgroups, which take "
+           "multiples of 64, the registers do not suffice for it">
   ];
   let dependentDialects = [
     "mlir::arith::ArithDialect", "mlir::cf::ControlFlowDialect",

@@ -89,15 +89,15 @@ LogicalResult checkScoresAhead(RecurrencePlan &plan) {
 }
 
 LogicalResult convertRecurrence(RecurrenceOp op, StateStart start,
-                                const StepInputs &inputs, bool lowScores) {
+                                const StepInputs &inputs, int64_t lowScores) {
   FailureOr<RecurrencePlan> plan = planRecurrence(op);
   if (failed(plan))
     return failure();
   plan->start = start;
   plan->inputs = inputs;
   // Copies of q and k with a gate per channel hold decays, which P does not.
-  plan->hasLowScores =
-      lowScores && plan->isUnit && plan->gateKind != GateKind::Channel;
+  if (plan->isUnit && plan->gateKind != GateKind::Channel)
+    plan->lowScores = lowScores;
   switch (op.getSchedule()->getPhases()) {
   case Phases::Auto:
     llvm_unreachable("a plan needs a selected schedule");

@@ -96,8 +96,9 @@ struct RecurrencePlan {
   /// whole chunk. The scan finds beta in P's columns and in rows of `gates`,
   /// and makes the second part of P itself.
   bool isUnit;
-  /// The second part of P is made where rows are split.
-  bool hasLowScores = false;
+  /// The second part of P is made where rows are split, by blocks whose sizes
+  /// are multiples of this; 0: by none.
+  int64_t lowScores = 0;
   /// The state is written back.
   bool updatesState;
   StateStart start;

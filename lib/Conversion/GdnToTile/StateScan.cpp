@@ -240,9 +240,11 @@ void StateScan::refine(Value &updates, Value &stateValue, Value &output) {
         restTiles.front(), output, output ? scoreTiles.front() : Value(),
         /*q=*/Value(), gateTile, plan.getGateRow(kGateRows),
         plan.getGateRow(kRest), IntegerAttr(), IntegerAttr(), FloatAttr());
-    // As plain products it would take registers that are not there.
-    bool isOfWarpgroups = vb % 64 == 0 && c % 64 == 0 && kp % 64 == 0;
-    if (output && plan.hasLowScores && isOfWarpgroups) {
+    bool hasLowScores = plan.lowScores > 0 &&
+                        llvm::all_of(ArrayRef{vb, c, kp}, [&](int64_t size) {
+                          return size % plan.lowScores == 0;
+                        });
+    if (output && hasLowScores) {
       refined.getQMutable().assign(qTiles.front());
       refined.setBeta(plan.getGateRow(plan.hasGateRow(kBeta) ? kBeta : kRest));
       refined.setFactorAttr(k.getF64FloatAttr(plan.op.getScaleValue()));

@@ -34,7 +34,7 @@
 // exp(G).
 // CHECK:   %[[BETTER:.*]]:3 = scf.if %[[SPLIT]]
 // CHECK:     gdn_tile.copy_in %{{.*}}[%{{.*}}, %{{.*}}, %c1, %c0, %c0] {{.*}} to %[[LOW:[^ ]*]]
-// CHECK:     gdn_tile.refine a(%[[W]], %[[N]], %[[LOW]]) acc(%[[U]]) state(%[[DECAYED]], %{{.*}}) output(%[[O]], %{{[^)]*}}) factors(%[[GATES]]) count 64 scale 16 :
+// CHECK:     gdn_tile.refine a(%[[W]], %[[N]], %[[LOW]]) acc(%[[U]]) state(%[[DECAYED]], %{{.*}}) output(%[[O]], %{{.*}}) scores(%{{.*}}) factors(%[[GATES]]) count 64 scale 16 {beta = 48 : i64, factor = {{.*}} : f64, grown = 0 : i64} :
 // CHECK:   } else {
 // CHECK-NEXT: scf.yield %[[U]], %[[DECAYED]], %[[O]]
 // CHECK:   gdn_tile.mma %{{.*}} acc(%[[BETTER]]#1 : vector<32x32xf32>) :
