@@ -39,7 +39,7 @@ private:
   /// The value as an expression; an error at `user` if it is none. A large one
   /// that is needed again becomes one of `values`.
   FailureOr<json::Value> getExpression(Value value, Operation *user);
-  FailureOr<json::Value> build(Value value, Operation *user);
+  FailureOr<json::Value> makeExpression(Value value, Operation *user);
   FailureOr<json::Value> getSize(Value memref, int64_t dim, Operation *user);
   FailureOr<json::Value> getBinary(StringRef name, Operation *op);
   FailureOr<json::Object> getParameter(Value operand, Operation *user);
@@ -143,7 +143,7 @@ FailureOr<json::Value> ManifestBuilder::getExpression(Value value,
                                                       Operation *user) {
   if (auto it = expressions.find(value); it != expressions.end())
     return it->second;
-  FailureOr<json::Value> result = build(value, user);
+  FailureOr<json::Value> result = makeExpression(value, user);
   if (failed(result))
     return failure();
   if (!value.hasOneUse() && countOperators(*result) > kMostRepeated) {
@@ -154,7 +154,8 @@ FailureOr<json::Value> ManifestBuilder::getExpression(Value value,
   return result;
 }
 
-FailureOr<json::Value> ManifestBuilder::build(Value value, Operation *user) {
+FailureOr<json::Value> ManifestBuilder::makeExpression(Value value,
+                                                       Operation *user) {
   APInt constant;
   if (matchPattern(value, m_ConstantInt(&constant)))
     return json::Value(constant.getSExtValue());

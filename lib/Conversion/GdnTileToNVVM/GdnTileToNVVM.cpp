@@ -75,8 +75,8 @@ struct ConvertGdnTileToNVVMPass
       return;
     llvm::StringMap<KernelInfo> infos;
     gpu::GPUModuleOp gpuModule = createGpuModule(module, *gpu);
-    if (gpu->hasDependentLaunches())
-      findOverlaps();
+    if (gpu->hasDependentLaunches() && failed(findOverlaps()))
+      return signalPassFailure();
     if (failed(convertKernels(kernels, *gpu, gpuModule, infos)))
       return signalPassFailure();
     WalkResult walk = module.walk([&](LaunchOp launch) -> WalkResult {
@@ -94,27 +94,36 @@ private:
   LogicalResult convertKernel(Part &part, const GpuTarget &gpu);
   LogicalResult convertLaunch(LaunchOp launch,
                               const llvm::StringMap<KernelInfo> &infos);
-  void findOverlaps();
+  LogicalResult findOverlaps();
 
   /// Kernels beside which the next one is launched, those of them for which it
   /// waits soon, and those launched so.
   llvm::StringSet<> startsNext, isAwaited, startsEarly;
 };
 
-void ConvertGdnTileToNVVMPass::findOverlaps() {
+LogicalResult ConvertGdnTileToNVVMPass::findOverlaps() {
   startsNext.clear();
   isAwaited.clear();
   startsEarly.clear();
+  auto awaits = [&](LaunchOp launch) {
+    return awaitsLaunch(
+        getOperation().lookupSymbol<func::FuncOp>(launch.getKernel()));
+  };
   LaunchOp last;
-  getOperation().walk([&](LaunchOp launch) {
+  WalkResult walk = getOperation().walk([&](LaunchOp launch) -> WalkResult {
     if (launch.getBeside() && last && last->getBlock() == launch->getBlock()) {
-      auto kernel =
-          getOperation().lookupSymbol<func::FuncOp>(launch.getKernel());
-      (awaitsLaunch(kernel) ? isAwaited : startsNext).insert(last.getKernel());
+      // It would start while the launch in front of both runs.
+      if (last.getBeside() && !awaits(last))
+        return launch.emitOpError("is beside @")
+               << last.getKernel()
+               << ", which is beside another launch and does not await it";
+      (awaits(launch) ? isAwaited : startsNext).insert(last.getKernel());
       startsEarly.insert(launch.getKernel());
     }
     last = launch;
+    return WalkResult::advance();
   });
+  return failure(walk.wasInterrupted());
 }
 
 gpu::GPUModuleOp

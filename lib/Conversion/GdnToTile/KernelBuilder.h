@@ -59,8 +59,8 @@ public:
   OpBuilder &getHost() { return host; }
 
   Value blockId();
-  /// Blocks that start first have the last numbers: what they leave in the
-  /// caches is what the kernel behind, which begins with the first, reads last.
+  /// Blocks that start first have the last numbers, so that the caches still
+  /// hold what the kernel behind, which begins with the first, reads first.
   void startAtEnd() { startsAtEnd = true; }
 
   /// \name Index arithmetic

@@ -61,3 +61,18 @@ module @nested {
     return
   }
 }
+
+// -----
+
+// Three at once: what the first writes nobody has waited for when the last starts.
+func.func @part(%x: memref<?xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  return
+}
+func.func @host(%x: memref<?xf32>) {
+  %c1 = arith.constant 1 : index
+  gdn_tile.launch @part grid(%c1) (%x : memref<?xf32>)
+  gdn_tile.launch @part grid(%c1) (%x : memref<?xf32>) {beside}
+  // expected-error @+1 {{is beside @part, which is beside another launch and does not await it}}
+  gdn_tile.launch @part grid(%c1) (%x : memref<?xf32>) {beside}
+  return
+}

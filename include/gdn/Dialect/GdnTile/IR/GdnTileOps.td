@@ -256,9 +256,9 @@ def GdnTile_AwaitLaunchOp : GdnTile_Op<"await_launch", [
   let description = [{
     In a kernel that is launched `beside` the launch in front: what stands in front of
     this op may run while that has not ended, and neither reads nor writes what that
-    writes, nor writes what it reads; the op waits for its end and for everything that it wrote (programmatic dependent launch,
-    sm_90 and later; launched in order, nothing is left to wait for). In front of the
-    roles of a kernel, each of them waits.
+    writes, nor writes what that reads; the op waits for its end and for everything that it
+    wrote (programmatic dependent launch, sm_90 and later; launched in order, nothing is left
+    to wait for). In front of the roles of a kernel, each of them waits.
 
     ```mlir
     gdn_tile.await_launch
