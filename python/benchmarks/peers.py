@@ -112,22 +112,14 @@ class Gdn:
 
         dynamic = sizes == "dynamic"
         packed = cell.N > 1
+        sizes_of = (1, None if dynamic else cell.T, cell.Hqk, cell.Hv, cell.K, cell.V)
+        options = {"schedule": schedule}
+        if packed:
+            options.update(N=None if dynamic else cell.N, offsets="i32")
         if cell.gates == workloads.LAYER:
-            heads = (cell.Hqk, cell.Hv, cell.K, cell.V)
-            return build.delta_rule_layer(1, None if dynamic else cell.T, *heads, schedule=schedule)
-        return build.recurrence(
-            1,
-            None if dynamic else cell.T,
-            cell.Hqk,
-            cell.Hv,
-            cell.K,
-            cell.V,
-            N=(None if dynamic else cell.N) if packed else None,
-            gate="channel" if cell.gates == workloads.CHANNEL else "head",
-            beta=True,
-            offsets="i32" if packed else None,
-            schedule=schedule,
-        )
+            return build.delta_rule_layer(*sizes_of, **options)
+        gate = "channel" if cell.gates == workloads.CHANNEL else "head"
+        return build.recurrence(*sizes_of, gate=gate, beta=True, **options)
 
     def buffers(self, x):
         import torch

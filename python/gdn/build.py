@@ -349,17 +349,21 @@ def delta_rule_layer(
     K,
     V,
     *,
+    N=None,
     dtype="bf16",
     gate="head",
     lower_bound=None,
     eps=1e-6,
+    offsets=None,
     state_dtype="f32",
     schedule=None,
     name="forward",
 ):
     """The delta rule of a Qwen3.5 or Kimi Linear layer: normalised q and k, model gates.
 
-    Arguments: q, k, v, a ([B, T, Hv] or [B, T, Hv, K]), A_log, dt_bias, beta, o, state.
+    offsets and N as in recurrence.
+
+    Arguments: q, k, v, a ([B, T, Hv] or [B, T, Hv, K]), A_log, dt_bias, beta, offsets, o, state.
     """
     f = Function(name)
     for operand in ("q", "k"):
@@ -370,8 +374,10 @@ def delta_rule_layer(
     f.argument("A_log", (Hv,), "f32")
     f.argument("dt_bias", (Hv,) + tail, "f32")
     f.argument("beta", (B, T, Hv), "f32")
+    if offsets:
+        f.argument("offsets", (None if N is None else N + 1,), offsets)
     f.destination("o", (B, T, Hv, V), dtype)
-    f.destination("state", (B, Hv, V, K), state_dtype)
+    f.destination("state", (N if offsets else B, Hv, V, K), state_dtype)
     for operand in ("q", "k"):
         empty = f.empty_like(f"{operand}_empty", operand, (B, T, Hqk, K), dtype)
         f.op([f"{operand}_norm"], "l2norm", [("ins", [operand])], [empty], [f"eps = {real(eps)}"])
@@ -379,6 +385,7 @@ def delta_rule_layer(
     bound = "" if lower_bound is None else f"lower_bound = {real(lower_bound)}"
     f.op(["gate"], "gate", [("ins", ["a", "A_log"]), ("bias", ["dt_bias"])], [empty], [bound])
     groups = [("ins", ["q_norm", "k_norm", "v"]), ("gate", ["gate"]), ("beta", ["beta"])]
+    groups += [("offsets", ["offsets"])] if offsets else []
     attributes = ["" if schedule is None else f"schedule = {schedule}"]
     f.op(["y", "final"], "recurrence", groups, ["o", "state"], attributes)
     return f.module(["y", "final"])

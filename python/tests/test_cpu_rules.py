@@ -46,7 +46,7 @@ RULES = {
 
 def values_of(r, tokens, rng):
     """float64 arrays of the arguments, and what the definition takes."""
-    batch, K, V = (1 if r.offsets else 2), r.K, r.V
+    batch, H, HV, K, V = (1 if r.offsets else 2), r.key_heads, r.value_heads, r.K, r.V
     q, k = (ref.l2norm(rng.standard_normal((batch, tokens, H, K))) for _ in range(2))
     if r.qk_l2norm:
         q, k = 3 * q, 0.5 * k
@@ -67,7 +67,7 @@ def values_of(r, tokens, rng):
 
 
 def expected(r, x):
-    gate = x["gate"]
+    gate, HV = x["gate"], r.value_heads
     if r.gate_form == "raw":
         rate = x["A_log"] if r.rate_dtype else np.zeros(HV)
         gate = ref.gate(gate, rate, x["dt_bias"] if r.bias_dtype else None, r.lower_bound)
@@ -152,9 +152,16 @@ def as_in_memory(x, tail):
     return padded
 
 
-def run(r, tokens):
+def on_host(r, arrays):
+    host_library(rule.ir(r), "tile")("forward", arrays)
+
+
+def run(r, tokens, execute=on_host, change=None):
+    """`change` changes the values, `execute` runs the function of a rule on its arguments. Returns o's error."""
     dtype = r.dtype
     x = values_of(r, tokens, np.random.default_rng(0))
+    if change:
+        change(x)
     dtypes = {
         "gate": r.gate_dtype,
         "A_log": r.rate_dtype,
@@ -174,6 +181,7 @@ def run(r, tokens):
     want, want_state = expected(r, x)
     for n, tail in r.in_memory().items():
         stored[n] = store(as_in_memory(x[n], tail), dtypes.get(n, dtype))
-    host_library(rule.ir(r), "tile")("forward", list(stored.values()))
-    ref.check("o", read(stored["o"], dtype), want, "o", dtype)
+    execute(r, list(stored.values()))
+    error, _ = ref.check("o", read(stored["o"], dtype), want, "o", dtype)
     ref.check("state", stored["state"], want_state, "state", dtype, tokens=False)
+    return error

@@ -158,27 +158,46 @@ struct DecaysPattern : TilePattern<DecaysOp> {
     Emitter e(rewriter, op.getLoc());
     int64_t count = cast<MemRefType>(op.getSums().getType()).getDimSize(0);
     Value sums = adaptor.getSums().front(), rows = adaptor.getRows().front();
-    SmallVector<Value> beta = flatten(adaptor.getBeta());
     Value scale = e.cF32(op.getScale().convertToDouble());
     e.inThreadsBelow(32, kernel.getThreads(e, op).count, [&] {
       LaneVector lanes(e, count);
       Value last = e.loadF32(e.advance(sums, (count - 1) * sizeof(float)));
-      SmallVector<Value> grown, rest, scaled, factors;
-      if (!beta.empty())
-        factors = lanes.load(e, beta.front());
-      for (auto [i, sum] : llvm::enumerate(lanes.load(e, sums))) {
+      SmallVector<Value> grown, rest, scaled;
+      for (Value sum : lanes.load(e, sums)) {
         grown.push_back(e.exp2(sum));
         rest.push_back(e.exp2(e.fsub(last, sum)));
-        if (!beta.empty())
-          rest.back() = e.fmul(rest.back(), factors[i]);
         scaled.push_back(e.fmul(grown.back(), scale));
       }
+      auto multiply = [&](MutableArrayRef<Value> values, ValueRange vector) {
+        if (!vector.empty())
+          for (auto [value, factor] :
+               llvm::zip_equal(values, lanes.load(e, vector.front())))
+            value = e.fmul(value, factor);
+      };
+      SmallVector<Value> beta = flatten(adaptor.getBeta()),
+                         keys = flatten(adaptor.getKeys());
+      multiply(rest, beta);
+      multiply(rest, keys);
+      multiply(grown, keys);
+      multiply(scaled, flatten(adaptor.getQueries()));
       lanes.store(e, grown, rows);
       lanes.store(e, rest, rows, count);
       lanes.store(e, scaled, rows, 2 * count);
+      if (!keys.empty())
+        storeLast(e, lanes.lane, e.exp2(last), rows, 3 * count);
     });
     rewriter.eraseOp(op);
     return success();
+  }
+
+private:
+  /// One value in some elements from `first` on.
+  static void storeLast(Emitter &e, Value lane, Value value, Value rows,
+                        int64_t first) {
+    Value address = e.advance(rows, e.mulC(lane, sizeof(float)));
+    e.storeWords(e.advance(address, first * sizeof(float)),
+                 {e.bitcast(value, e.i32())},
+                 e.lessThanC(lane, DecaysOp::kLastSize));
   }
 };
 

@@ -65,8 +65,8 @@ public:
   int64_t n = 0, low = 0, k = 0, p = 0, q = 0, condition = 0, factors = 0,
           ring = 0, warp = 0;
   int64_t stateColumns = 0, count = 0, scale = 0, beta = 0;
-  /// Without it exp(G) is 1.
-  std::optional<int64_t> grown;
+  /// Without it exp(G) is 1. `scaled` is factor exp(G) of the rows.
+  std::optional<int64_t> grown, scaled;
   double factor = 1;
   /// Bytes from the operand `q` to the tile.
   int64_t distance = 0;
@@ -249,7 +249,7 @@ std::string RefineText::releaseRing() const {
 // The second part of P
 //===----------------------------------------------------------------------===//
 
-// The thread's rows of P, `row` and eight more: exp(G) of them as g0 and g1,
+// The thread's rows of P, `row` and eight more: their factors as g0 and g1,
 // and the last of its columns that counts as top0 and top1, from the thread's
 // first one: that of the row itself, or none.
 std::string RefineText::placeRows() const {
@@ -274,7 +274,8 @@ std::string RefineText::placeRows() const {
       text += llvm::formatv("ld.shared.f32 {0}, [at+{1}]; "
                             "setp.gt.f32 done, {0}, {2}; "
                             "selp.b32 {3}, {3}, -8, done; ",
-                            g, 4 * (*grown + 8 * i), getFloat(kLeastGrown), top)
+                            g, 4 * (scaled.value_or(*grown) + 8 * i),
+                            getFloat(kLeastGrown), top)
                   .str();
   }
   return text;
@@ -332,7 +333,8 @@ std::string RefineText::errorsOfScores(int64_t columns) const {
     text += load("e", *grown);
   for (int64_t j : {0, 1}) {
     std::string e = name("e", j), f = name("f", j);
-    text += llvm::formatv("mul.rn.f32 {0}, {0}, {1}; ", f, getFloat(factor));
+    if (!scaled)
+      text += llvm::formatv("mul.rn.f32 {0}, {0}, {1}; ", f, getFloat(factor));
     if (grown)
       text += llvm::formatv("rcp.approx.ftz.f32 {1}, {1}; "
                             "mul.rn.f32 {0}, {0}, {1}; ",
@@ -460,6 +462,7 @@ struct RefinePattern : TilePattern<RefineOp> {
     if (op.getQ()) {
       text.beta = *op.getBeta();
       text.grown = op.getGrown();
+      text.scaled = op.getScaled();
       text.factor = op.getFactor()->convertToDouble();
       text.barrier = kernel.getRoleBarrier(op);
     }

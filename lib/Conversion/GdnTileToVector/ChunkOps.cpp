@@ -79,14 +79,27 @@ LogicalResult mlir::gdn::tile_to_vector::lowerDecays(Lowering &lowering,
     Value sum = vector::LoadOp::create(b, type, sums, i);
     Value grown = math::Exp2Op::create(b, sum);
     Value rest = math::Exp2Op::create(b, arith::SubFOp::create(b, last, sum));
-    if (op.getBeta())
-      rest = arith::MulFOp::create(
-          b, rest,
-          vector::LoadOp::create(b, type, lowering.get(op.getBeta()), i));
+    Value scaled = arith::MulFOp::create(b, grown, scale);
+    auto multiply = [&](Value &value, Value vector) {
+      if (vector)
+        value = arith::MulFOp::create(
+            b, value, vector::LoadOp::create(b, type, lowering.get(vector), i));
+    };
+    multiply(rest, op.getBeta());
+    multiply(rest, op.getKeys());
+    multiply(grown, op.getKeys());
+    multiply(scaled, op.getQueries());
     store(grown, 0, i);
     store(rest, 1, i);
-    store(arith::MulFOp::create(b, grown, scale), 2, i);
+    store(scaled, 2, i);
   });
+  if (op.getKeys()) {
+    auto eight = VectorType::get(gdn_tile::DecaysOp::kLastSize, b.getF32Type());
+    Value all = vector::BroadcastOp::create(
+        b, eight, memref::LoadOp::create(b, sums, lowering.index(count - 1)));
+    vector::StoreOp::create(b, math::Exp2Op::create(b, all), rows,
+                            lowering.index(3 * count));
+  }
   return success();
 }
 

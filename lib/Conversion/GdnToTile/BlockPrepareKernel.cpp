@@ -211,7 +211,8 @@ Value BlockPrepareKernel::headDecay() {
 void BlockPrepareKernel::buildHead(Value head) {
   if (gate) {
     storeGateSums(k, gateTile, /*column=*/Value(), gateTile);
-    writeGateRows(k, plan, gateTile, /*beta=*/Value(), gates, slot, head);
+    writeGateRows(k, plan, {gateTile, Value(), Value(), Value()}, gates, slot,
+                  head);
   }
   Value products = k.mma(k.load(whole(k, qTile), {c, kp}), kTile, Value(),
                          /*transposeB=*/true);

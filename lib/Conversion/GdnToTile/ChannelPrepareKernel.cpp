@@ -274,7 +274,8 @@ void ChannelPrepareKernel::writeInverse(Value products) {
   OpBuilder::InsertionGuard guard(k);
   k.setInsertionPointToStart(&warps.getBody().front());
   WarpInverse result(k, c, matrix, betaTile);
-  InverseWriter writer(k, plan, result, betaTile, inverse, gates, slot, head);
+  InverseWriter writer(k, plan, result, betaTile, /*betaRow=*/betaTile, inverse,
+                       gates, slot, head);
   for (int64_t i = 0; i < c / WarpInverse::kBlock; ++i) {
     result.substitute(i);
     for (int64_t j = 0; j <= i; ++j)

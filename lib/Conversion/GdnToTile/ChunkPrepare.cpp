@@ -7,6 +7,7 @@
 
 #include "ChunkPrepare.h"
 #include "PrepareKernel.h"
+#include "RecurrenceInputs.h"
 #include "WarpInverse.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -62,6 +63,8 @@ Value ChunkPrepare::multiplyKeys() {
 }
 
 Value ChunkPrepare::multiplyQueries() {
+  if (out.queries)
+    storeNormFactors(k, in.q, plan.inputs.qNorm, out.queries);
   Value queries = k.load(whole(k, in.q), {c, plan.keyPad});
   return k.fmul(k.mma(queries, in.k, Value(), /*transposeB=*/true),
                 k.constant(scale));
@@ -123,9 +126,18 @@ ChunkPrepare::Parts ChunkPrepare::loadParts(int64_t i, int64_t j) {
 }
 
 // The tokens of a block of a vector, as a row or as a column.
-Value ChunkPrepare::tokensAt(Value vector, Value block, bool isRow) {
-  return k.load({vector, {k.mul(block, k.index(kBlock))}, {0}, {}},
+Value ChunkPrepare::tokensAt(Value vector, Value block, bool isRow,
+                             int64_t first) {
+  Value at = k.add(k.mul(block, k.index(kBlock)), k.index(first));
+  return k.load({vector, {at}, {0}, {}},
                 isRow ? Shape2{1, kBlock} : Shape2{kBlock, 1});
+}
+
+// The same of the sums of gates.
+Value ChunkPrepare::sumsAt(Value block, bool isRow) {
+  if (in.factors)
+    return tokensAt(in.factors, block, isRow, plan.getGateRow(kSums));
+  return tokensAt(sums, block, isRow);
 }
 
 // exp(G_i - G_j). Where j is later, the result is masked: it needs a bound
@@ -198,8 +210,8 @@ void ChunkPrepare::forEachBlock(
       Value isDiagonal = k.equal(j, k.index(i)), decay;
       Value z = buildBlock(j, i, before, isDiagonal);
       if (in.gate)
-        decay = decayOf(tokensAt(sums, k.index(i), /*isRow=*/true),
-                        tokensAt(sums, j, /*isRow=*/false));
+        decay = decayOf(sumsAt(k.index(i), /*isRow=*/true),
+                        sumsAt(j, /*isRow=*/false));
       SmallVector<Value> results =
           build(masked(z, isDiagonal, isEarlier(k, /*orSame=*/false)), decay);
       Value factor = k.fmul(tokensAt(in.beta, k.index(i), /*isRow=*/true),
@@ -214,6 +226,19 @@ void ChunkPrepare::forEachBlock(
   }
 }
 
+// Block (w, j) of P, not masked.
+Value ChunkPrepare::scoreAt(Value scores, Value w, int64_t j) {
+  Value score = k.ownRows(scores, j * kBlock), block = k.index(j);
+  if (plan.gateKind == GateKind::Head)
+    score = k.fmul(score, decayOf(sumsAt(w, /*isRow=*/false),
+                                  sumsAt(block, /*isRow=*/true)));
+  if (!plan.isUnit)
+    return score;
+  return k.fmul(score, in.factors ? tokensAt(in.factors, block, /*isRow=*/true,
+                                             plan.getGateRow(plan.getBetaRow()))
+                                  : tokensAt(in.beta, block, /*isRow=*/true));
+}
+
 // Row w of blocks of P.
 void ChunkPrepare::buildScores(Value scores, Value w) {
   Value isKept = k.compare(arith::CmpIPredicate::sge, k.iota({kBlock, 1}),
@@ -221,13 +246,9 @@ void ChunkPrepare::buildScores(Value scores, Value w) {
   Value zero = k.zero({kBlock, kBlock}, plan.type);
   for (int64_t j = 0; j < blocks; ++j) {
     auto build = [&] {
-      Value score = k.ownRows(scores, j * kBlock), block = k.index(j);
-      if (in.gate)
-        score = k.fmul(score, decayOf(tokensAt(sums, w, /*isRow=*/false),
-                                      tokensAt(sums, block, /*isRow=*/true)));
-      if (plan.isUnit)
-        score = k.fmul(score, tokensAt(in.beta, block, /*isRow=*/true));
-      return k.convert(masked(score, k.equal(w, block), isKept), plan.type);
+      Value isDiagonal = k.equal(w, k.index(j));
+      return k.convert(masked(scoreAt(scores, w, j), isDiagonal, isKept),
+                       plan.type);
     };
     Value score =
         k.ifElse(k.less(k.index(j), k.add(w, k.index(1))), build, zero);
@@ -277,10 +298,9 @@ Access ChunkPrepare::factorAt(GateRow row, Value token) {
 void ChunkPrepare::writeFactors() {
   Value beta = plan.isUnit ? in.beta : Value();
   if (in.gate)
-    storeGateRows(k, plan, sums, beta, out.gates);
+    storeGateRows(k, plan, {sums, beta, Value(), Value()}, out.gates);
   if (beta)
-    k.store(k.load(whole(k, beta), {1, c}),
-            factorAt(plan.hasGateRow(kBeta) ? kBeta : kRest));
+    k.store(k.load(whole(k, beta), {1, c}), factorAt(plan.getBetaRow()));
 }
 
 void ChunkPrepare::writeFlags() {

@@ -14,17 +14,19 @@ namespace mlir::gdn {
 
 /// Tiles of a chunk of C tokens: k and q [C, keyPad], 16 bit; the gates as they
 /// are given and beta, [C], f32, null where the model has none. Behind the end
-/// of a sequence all of them are zero.
+/// of a sequence all of them are zero. Where only P is made, `factors` instead
+/// of the last two: rows of the workspace `gates`.
 struct ChunkInputs {
-  Value k, q, gate, beta;
+  Value k, q, gate, beta, factors;
 };
 
 /// Tiles for what `RecurrencePlan` has of a chunk and head in its workspaces:
 /// N, P, the second part of N, and the factors of the tokens. Every element is
 /// written, also zeros, but `low` only where a row is split. Without `inverse`
-/// only P is made, without `gates` no factors.
+/// only P is made, without `gates` no factors. `queries` are the factors of raw
+/// queries, [C].
 struct ChunkOutputs {
-  Value inverse, scores, low, gates;
+  Value inverse, scores, low, gates, queries;
 };
 
 /// T and P of a chunk by C / 16 warps together, from tiles to tiles. For 16-bit
@@ -70,7 +72,9 @@ private:
   void storeParts(Value block, Value i, Value j);
   Value masked(Value value, Value isDiagonal, Value isKept);
   Value decayOf(Value late, Value early);
-  Value tokensAt(Value vector, Value block, bool isRow);
+  Value tokensAt(Value vector, Value block, bool isRow, int64_t first = 0);
+  Value sumsAt(Value block, bool isRow);
+  Value scoreAt(Value scores, Value w, int64_t j);
   void storeBlock(Value block, Value tile, int64_t i, Value j);
   Value anyIsSplit();
   Access factorAt(GateRow row, Value token = Value());

@@ -139,9 +139,9 @@ Value ChunkStepKernel::loadGate(const Tokens &x, Shape2 shape) {
       return memref;
     return memref::LoadOp::create(k, memref, ValueRange{head});
   };
-  Value log =
-      logGate(loadFactor(gate, x, shape), parameter(rate), parameter(bias));
-  if (!plan.inputs.gate && !plan.inputs.gateMap)
+  Value log = plan.inputs.emitGate(k, loadFactor(gate, x, shape),
+                                   parameter(rate), parameter(bias));
+  if (!plan.inputs.makesGate())
     return log;
   Value count =
       arith::IndexCastOp::create(k, k.getI32Type(), x.count).getResult();
@@ -150,7 +150,7 @@ Value ChunkStepKernel::loadGate(const Tokens &x, Shape2 shape) {
 }
 
 Value ChunkStepKernel::loadBeta(const Tokens &x, Shape2 shape) {
-  return beta ? mapped(loadFactor(beta, x, shape), plan.inputs.betaMap) : beta;
+  return beta ? plan.inputs.emitBeta(k, loadFactor(beta, x, shape)) : beta;
 }
 
 // Normalised keys and queries would have to be rounded to be operands, and the
@@ -161,8 +161,8 @@ std::pair<Value, Value> ChunkStepKernel::norms(Value rows, L2NormOp norm) {
     return {};
   Value squares =
       zeroUnless(mask(arith::CmpIPredicate::eq), k.dot(rows, rows)[0]);
-  return {normFactor(k.sum(squares, {1, kTokens}), norm),
-          normFactor(k.sum(squares, {kTokens, 1}), norm)};
+  return {emitNormFactor(k, k.sum(squares, {1, kTokens}), norm),
+          emitNormFactor(k, k.sum(squares, {kTokens, 1}), norm)};
 }
 
 ChunkStepKernel::Tokens ChunkStepKernel::loadChunk(Value row, Value count) {

@@ -89,12 +89,12 @@ LogicalResult checkScoresAhead(RecurrencePlan &plan) {
 }
 
 LogicalResult convertRecurrence(RecurrenceOp op, StateStart start,
-                                const StepInputs &inputs, int64_t lowScores) {
+                                const RecurrenceInputs &inputs,
+                                int64_t lowScores) {
   FailureOr<RecurrencePlan> plan = planRecurrence(op);
   if (failed(plan))
     return failure();
   plan->start = start;
-  plan->inputs = inputs;
   // Copies of q and k with a gate per channel hold decays, which P does not.
   if (plan->isUnit && plan->gateKind != GateKind::Channel)
     plan->lowScores = lowScores;
@@ -102,6 +102,7 @@ LogicalResult convertRecurrence(RecurrenceOp op, StateStart start,
   case Phases::Auto:
     llvm_unreachable("a plan needs a selected schedule");
   case Phases::Step:
+    plan->inputs = inputs;
     return buildStepKernel(*plan);
   case Phases::Fused:
     if (failed(checkFused(*plan)))
@@ -114,6 +115,7 @@ LogicalResult convertRecurrence(RecurrenceOp op, StateStart start,
     if (failed(checkScan(*plan)) ||
         (plan->scoresAhead && failed(checkScoresAhead(*plan))))
       return failure();
+    plan->takeInputs(inputs);
     planScans(*plan);
     allocateWorkspaces(*plan);
     buildPrepareKernel(*plan);
@@ -181,9 +183,7 @@ private:
       if (!recurrence || !recurrence.getSchedule())
         continue;
       starts[op] = takeStateStart(recurrence);
-      if (recurrence.getSchedule()->getPhases() != Phases::Step)
-        continue;
-      inputs[op] = StepInputs::find(recurrence);
+      inputs[op] = RecurrenceInputs::find(recurrence);
       fused.insert_range(inputs[op].getOps());
     }
   }
@@ -203,7 +203,7 @@ private:
   }
 
   DenseMap<Operation *, StateStart> starts;
-  DenseMap<Operation *, StepInputs> inputs;
+  DenseMap<Operation *, RecurrenceInputs> inputs;
   DenseMap<Operation *, L2NormOp> norms;
   llvm::SetVector<Operation *> fused;
 };

@@ -17,19 +17,20 @@ void mlir::gdn::storeGateSums(KernelBuilder &k, Value raw, Value column,
 }
 
 void mlir::gdn::storeGateRows(KernelBuilder &k, const RecurrencePlan &plan,
-                              Value sums, Value beta, Value tile) {
-  static_assert(kGrown == 0 && kRest == 1 && kScaledGrown == 2,
+                              const GateVectors &of, Value tile) {
+  static_assert(kGrown == 0 && kRest == 1 && kScaledGrown == 2 && kDecay == 3,
                 "the order of gdn_tile.decays");
+  static_assert(kFlagSize == gdn_tile::DecaysOp::kLastSize);
   gdn_tile::DecaysOp::create(
-      k, sums, beta, tile,
+      k, of.sums, of.beta, of.keys, of.queries, tile,
       k.getF64FloatAttr(RecurrenceOp(plan.op).getScaleValue()));
 }
 
 void mlir::gdn::writeGateRows(KernelBuilder &k, RecurrencePlan &plan,
-                              Value sums, Value beta, Value gates, Value slot,
+                              const GateVectors &of, Value gates, Value slot,
                               Value head) {
   Value tile = k.tile({plan.getGateRow(kBeta)}, k.getF32Type());
-  storeGateRows(k, plan, sums, beta, tile);
+  storeGateRows(k, plan, of, tile);
   k.copyOut(tile, {gates, {slot, head, k.index(0)}, {2}, {}});
   k.free(tile);
 }

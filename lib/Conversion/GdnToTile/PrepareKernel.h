@@ -16,15 +16,18 @@ namespace mlir::gdn {
 /// may be that of the sums, or with `column` one of a tile's columns. Rows
 /// behind the end hold 0 and repeat the last sum.
 void storeGateSums(KernelBuilder &k, Value raw, Value column, Value sums);
-/// The first rows of a tile laid out as `gates`: what follows from the sums,
-/// and `beta` where T has a unit diagonal.
-void storeGateRows(KernelBuilder &k, const RecurrencePlan &plan, Value sums,
-                   Value beta, Value tile);
-/// The rows of the workspace `gates` that belong to a slot and head and follow
-/// from the sums of its gates, in log2 units; `beta` where T has a unit
-/// diagonal.
-void writeGateRows(KernelBuilder &k, RecurrencePlan &plan, Value sums,
-                   Value beta, Value gates, Value slot, Value head);
+/// Vectors that the rows of `gates` follow from: the sums of gates, in log2
+/// units, beta where T has a unit diagonal, and what normalises keys and
+/// queries, if they are raw.
+struct GateVectors {
+  Value sums, beta, keys, queries;
+};
+/// The first rows of a tile laid out as `gates`.
+void storeGateRows(KernelBuilder &k, const RecurrencePlan &plan,
+                   const GateVectors &of, Value tile);
+/// These rows of the workspace `gates` of a slot and head.
+void writeGateRows(KernelBuilder &k, RecurrencePlan &plan,
+                   const GateVectors &of, Value gates, Value slot, Value head);
 
 /// With gates per head or none: with erase, or for f32 inputs.
 void buildBlockPrepareKernel(RecurrencePlan &plan);

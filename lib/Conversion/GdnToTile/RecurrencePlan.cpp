@@ -185,17 +185,42 @@ Value RecurrencePlan::isWide(ImplicitLocOpBuilder &b, Value count,
   return b.createOrFold<arith::MinUIOp>(times, index(1));
 }
 
+void RecurrencePlan::takeInputs(const RecurrenceInputs &taken) {
+  inputs = taken;
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  auto take = [&](Value &operand, Value source) {
+    operand = flattenBatchAndTime(b, getWhole(source));
+  };
+  normalises = static_cast<bool>(inputs.kNorm);
+  if (normalises) {
+    take(q, inputs.qNorm.getX());
+    take(k, inputs.kNorm.getX());
+  }
+  if (inputs.makesGate())
+    take(gate, inputs.gate ? inputs.gate.getA()
+                           : inputs.gateMap.getDpsInputs().front());
+  if (inputs.betaMap)
+    take(beta, inputs.betaMap.getDpsInputs().front());
+}
+
 bool RecurrencePlan::hasGateRow(GateRow row) const {
-  if (gateKind == GateKind::Head)
+  if (row == kDecay)
+    return normalises;
+  if (row == kSums)
+    return scoresAhead && gateKind == GateKind::Head;
+  if (row == kQueries)
+    return scalesOutput();
+  if (gateKind == GateKind::Head || normalises)
     return row != kBeta || isUnit;
   return row == kRest && isUnit;
 }
 
 int64_t RecurrencePlan::getGateRow(GateRow row) const {
-  int64_t rows = 0;
+  int64_t size = 0;
   for (int64_t before = 0; before < row; ++before)
-    rows += hasGateRow(static_cast<GateRow>(before));
-  return rows * chunk;
+    if (hasGateRow(static_cast<GateRow>(before)))
+      size += before == kDecay ? kFlagSize : chunk;
+  return size;
 }
 
 // Of `places` those whose blocks have twice as many rows: all, if those that

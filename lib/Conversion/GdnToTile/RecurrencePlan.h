@@ -9,8 +9,8 @@
 #define GDN_LIB_CONVERSION_GDNTOTILE_RECURRENCEPLAN_H
 
 #include "KernelBuilder.h"
+#include "RecurrenceInputs.h"
 #include "Segments.h"
-#include "StepInputs.h"
 #include "gdn/Dialect/Gdn/IR/Gdn.h"
 
 namespace mlir::gdn {
@@ -44,9 +44,29 @@ struct StateStart {
 /// (`RecurrencePlan::isUnit`) the second row holds beta too, and there is one
 /// more: beta alone, for the second part of P. Without such gates beta is the
 /// only row, the second.
-enum GateRow : int64_t { kGrown, kRest, kScaledGrown, kBeta, kGateRows };
+///
+/// Where q and k come raw (`RecurrencePlan::normalises`) the same rows hold
+/// what normalises them: r of the keys in the first two, r of the queries in
+/// the third, and r^2 of the keys beside beta, so that beta over the first row
+/// is the factor of a column of P. They are all there without gates too, of
+/// gates that are 0. exp(G_C), which is no element of a row then, is kDecay.
+///
+/// What makes P beside a scan finds G, in log2 units, in kSums. Of raw inputs P
+/// and the third row have no factors of the queries then: they are those of
+/// outputs, made beside P, or for scans that read P in kQueries. And beta
+/// stands beside r of the keys, the factor of a column of P but for its gate.
+enum GateRow : int64_t {
+  kGrown,
+  kRest,
+  kScaledGrown,
+  kDecay,
+  kBeta,
+  kSums,
+  kQueries,
+  kGateRows
+};
 /// Behind the rows, this many times, the number of the chunk's split rows: its
-/// last ones.
+/// last ones. And so often exp(G_C).
 constexpr int64_t kFlagSize = 8;
 
 /// Parts of a transition matrix that products with it read.
@@ -102,8 +122,12 @@ struct RecurrencePlan {
   /// The state is written back.
   bool updatesState;
   StateStart start;
-  /// Of step phases.
-  StepInputs inputs;
+  /// What stands in front of the recurrence and its kernels do. Then q, k, gate
+  /// and beta are the operands of that, but for step phases.
+  RecurrenceInputs inputs;
+  /// The kernels of the split phases normalise q and k: not the elements, but
+  /// what follows from their products.
+  bool normalises = false;
   /// Tokens between checkpoints, if there are any.
   int64_t every;
 
@@ -137,6 +161,14 @@ struct RecurrencePlan {
   ScanPlaces places;
   /// 1 if a scan may read P, else 0.
   Value needsScores;
+
+  /// The factors of raw queries multiply outputs, not rows of P.
+  bool scalesOutput() const { return normalises && scoresAhead; }
+  /// The row of beta, alone or with factors of keys.
+  GateRow getBetaRow() const { return hasGateRow(kBeta) ? kBeta : kRest; }
+
+  /// Takes what stands in front of the recurrence into the split phases.
+  void takeInputs(const RecurrenceInputs &taken);
 
   bool hasGateRow(GateRow row) const;
   /// First element of a row of `gates`; of kGateRows, of the flag behind them.

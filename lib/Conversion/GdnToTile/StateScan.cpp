@@ -61,7 +61,7 @@ void StateScan::addArguments() {
     key = k.argument(plan.k);
   v = k.argument(plan.v);
   write = k.argument(plan.write);
-  if (makesScores) {
+  if (plan.isFused) {
     gate = k.argument(plan.gate);
     beta = k.argument(plan.beta);
   }
@@ -120,6 +120,8 @@ void StateScan::allocateTiles() {
     rawGateTile = k.tile({c}, k.getF32Type());
   if (beta)
     betaTile = k.tile({c}, k.getF32Type());
+  if (makesScores && plan.scalesOutput())
+    queryFactors = k.tile({c}, k.getF32Type());
   if (hasOutput)
     outTile = k.tile({c, vb}, plan.outType);
 }
@@ -187,15 +189,18 @@ void StateScan::prepareAhead() {
   k.setInsertionPointToStart(&ahead.getBody().emplaceBlock());
   gdn_tile::AheadEndOp::create(k);
   k.setInsertionPointToStart(&ahead.getBody().front());
-  ChunkInputs inputs{kTiles.front(), qTiles.front(), rawGateTile, betaTile};
-  ChunkOutputs outputs{Value(), scoreTiles.front(), Value(), Value()};
+  ChunkInputs inputs{kTiles.front(), qTiles.front(), rawGateTile, betaTile,
+                     plan.isFused ? Value() : gateTile};
+  ChunkOutputs outputs{Value(), scoreTiles.front(), Value(), Value(),
+                       queryFactors};
   if (plan.isFused)
     outputs = {inverseTiles.empty() ? Value() : inverseTiles.front(),
-               scoreTiles.front(), lowTile, gateTile};
+               scoreTiles.front(), lowTile, gateTile, Value()};
   ChunkPrepare(k, plan, inputs, outputs).build();
 }
 
-// U^T of the chunk; grown = exp(G), if there are gates.
+// U^T of the chunk; grown = exp(G), if there are gates, and the factors of
+// keys.
 Value StateScan::newValues(ValueRange stateParts, Value grown) {
   Value values = k.loadF32(transposed(k, vTile), {vb, c});
   if (write)
@@ -239,17 +244,22 @@ void StateScan::refine(Value &updates, Value &stateValue, Value &output) {
         roundedError, inverseTiles.front(), lowTile, updates, stateValue,
         restTiles.front(), output, output ? scoreTiles.front() : Value(),
         /*q=*/Value(), gateTile, plan.getGateRow(kGateRows),
-        plan.getGateRow(kRest), IntegerAttr(), IntegerAttr(), FloatAttr());
+        plan.getGateRow(kRest), IntegerAttr(), IntegerAttr(), IntegerAttr(),
+        FloatAttr());
     bool hasLowScores = plan.lowScores > 0 &&
                         llvm::all_of(ArrayRef{vb, c, kp}, [&](int64_t size) {
                           return size % plan.lowScores == 0;
                         });
     if (output && hasLowScores) {
       refined.getQMutable().assign(qTiles.front());
-      refined.setBeta(plan.getGateRow(plan.hasGateRow(kBeta) ? kBeta : kRest));
+      refined.setBeta(plan.getGateRow(plan.getBetaRow()));
       refined.setFactorAttr(k.getF64FloatAttr(plan.op.getScaleValue()));
+      // In quotients of a row the scale does not count.
       if (plan.hasGateRow(kGrown))
-        refined.setGrown(plan.getGateRow(kGrown));
+        refined.setGrown(
+            plan.getGateRow(plan.scalesOutput() ? kScaledGrown : kGrown));
+      if (plan.normalises && !plan.scalesOutput())
+        refined.setScaled(plan.getGateRow(kScaledGrown));
     }
     scf::YieldOp::create(k, refined.getResults());
     k.setInsertionPointToStart(branch.elseBlock());
@@ -272,9 +282,18 @@ Value StateScan::readState(ValueRange stateParts, Value scaled) {
 
 void StateScan::writeOutput(Value output, ValueRange updates) {
   output = k.product(updates, scoreTiles, output, /*transposeB=*/true);
+  if (plan.scalesOutput())
+    output = k.fmul(output, loadQueryFactors());
   k.store(k.convert(output, plan.outType), transposed(k, outTile));
   k.copyOut(outTile,
             {out, {row, head, firstValue}, {0, 2}, {rows, valuesLeft}});
+}
+
+Value StateScan::loadQueryFactors() {
+  if (queryFactors)
+    return k.load(whole(k, queryFactors), {1, c});
+  return k.load({gateTile, {k.index(plan.getGateRow(kQueries))}, {0}, {}},
+                {1, c});
 }
 
 Value StateScan::buildChunk(Value stateValue) {
@@ -290,17 +309,20 @@ Value StateScan::buildChunk(Value stateValue) {
     return k.load({gateTile, {k.index(plan.getGateRow(row))}, {0}, {}}, {1, c});
   };
   Value grown, rest, scaled, last;
-  bool hasHeadGates = plan.hasGateRow(kGrown);
-  if (hasHeadGates)
+  bool hasFactors = plan.hasGateRow(kGrown);
+  if (hasFactors)
     grown = loadGates(kGrown);
   if (plan.hasGateRow(kRest))
     rest = loadGates(kRest);
-  if (hasHeadGates && hasOutput)
-    scaled = isScarce ? k.fmul(grown, k.constant(plan.op.getScaleValue()))
-                      : loadGates(kScaledGrown);
-  if (hasHeadGates)
-    last = memref::LoadOp::create(
-        k, gateTile, ValueRange{k.index(plan.getGateRow(kGrown) + c - 1)});
+  if (hasFactors && hasOutput)
+    scaled = isScarce && !plan.normalises
+                 ? k.fmul(grown, k.constant(plan.op.getScaleValue()))
+                 : loadGates(kScaledGrown);
+  if (plan.gateKind == GateKind::Head) {
+    int64_t at = plan.normalises ? plan.getGateRow(kDecay)
+                                 : plan.getGateRow(kGrown) + c - 1;
+    last = memref::LoadOp::create(k, gateTile, ValueRange{k.index(at)});
+  }
   if (plan.isUnit)
     isSplit = k.any(k.greater(
         k.load({gateTile, {k.index(plan.getGateRow(kGateRows))}, {0}, {}},

@@ -63,6 +63,7 @@ private:
   void refine(Value &updates, Value &stateValue, Value &output);
   Value readState(ValueRange stateParts, Value scaled);
   void writeOutput(Value output, ValueRange updates);
+  Value loadQueryFactors();
   SmallVector<Value> split(Value fragment) {
     return k.split(fragment, plan.type, plan.parts);
   }
@@ -75,8 +76,9 @@ private:
   StateEntry entry;
   // Shared tiles; in parts what is rounded.
   Value vTile, writeTile, gateTile, outTile;
-  /// Where P is made here: the gates and beta of the tokens.
-  Value rawGateTile, betaTile;
+  /// Where T and P are made here: the gates and beta of the tokens. Where P is,
+  /// of raw q, the factors of outputs.
+  Value rawGateTile, betaTile, queryFactors;
   SmallVector<Value> qTiles, kTiles, restTiles, scoreTiles, inverseTiles;
   /// The second part of N, in chunks with split rows.
   Value lowTile;

@@ -13,9 +13,6 @@
 
 #include "StepKernel.h"
 
-#include "RowKernels.h"
-
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/Support/MathExtras.h"
@@ -50,7 +47,7 @@ Value StepKernel::argumentOr(Value source, Value operand) {
 }
 
 void StepKernel::addArguments() {
-  StepInputs &inputs = plan.inputs;
+  RecurrenceInputs &inputs = plan.inputs;
   auto inputOf = [](linalg::LinalgOp map) {
     return map ? map.getDpsInputs()[0] : Value();
   };
@@ -71,26 +68,6 @@ void StepKernel::addArguments() {
   state = k.argument(plan.state);
   start = plan.start.source ? k.argument(plan.start.source) : state;
   checkpoints = k.argument(plan.checkpoints);
-}
-
-Value StepKernel::mapped(Value x, linalg::LinalgOp map) {
-  if (map)
-    x = applyBody(k, map, {x, Value()}, x.getType());
-  return k.convert(x, k.getF32Type());
-}
-
-Value StepKernel::logGate(Value x, Value rateOfHead, Value biasOfHead) {
-  x = mapped(x, plan.inputs.gateMap);
-  if (!plan.inputs.gate)
-    return x;
-  if (biasOfHead)
-    x = k.fadd(x, k.convert(biasOfHead, k.getF32Type()));
-  return emitLogGate(k, x, rateOfHead, plan.inputs.gate.getLowerBound());
-}
-
-Value StepKernel::normFactor(Value squares, L2NormOp norm) {
-  return math::RsqrtOp::create(
-      k, k.fadd(squares, k.constant(norm.getEps().convertToDouble())));
 }
 
 // The block's part of matrix `index` of the states in `memref`.

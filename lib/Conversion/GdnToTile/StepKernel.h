@@ -44,14 +44,6 @@ protected:
   Access valueAccess(Value memref, Value row) {
     return {memref, {row, head, firstValue}, {2}, {valuesLeft}};
   }
-  /// `map` on a scalar or fragment as loaded, f32; without it the conversion
-  /// alone.
-  Value mapped(Value x, linalg::LinalgOp map);
-  /// The log gate of what stands at `gate`, a scalar or fragment as loaded:
-  /// `rate` and `bias` are what `loadRate` and `loadBias` give.
-  Value logGate(Value x, Value rate, Value bias);
-  /// The factor of x of which `squares` are the sums of squares.
-  Value normFactor(Value squares, L2NormOp norm);
   Value loadState(Shape2 shape);
   void storeState(Value value);
   /// The state behind token number `token` of the sequence, if it is a

@@ -167,7 +167,7 @@ void TokenStepKernel::loadGateParameters(Token &token) {
 Value TokenStepKernel::normalized(Value x, L2NormOp norm) {
   if (!norm)
     return x;
-  return k.fmul(x, normFactor(k.sum(k.fmul(x, x), {1, 1}), norm));
+  return k.fmul(x, emitNormFactor(k, k.sum(k.fmul(x, x), {1, 1}), norm));
 }
 
 Value TokenStepKernel::buildToken(Value stateValue, const Token &token) {
@@ -176,8 +176,9 @@ Value TokenStepKernel::buildToken(Value stateValue, const Token &token) {
   Value update = toF32(token.values), decay, readKeys = keys,
         readQueries = queries;
   if (token.gate)
-    decay = k.exp2(k.fmul(logGate(token.gate, token.rate, token.bias),
-                          k.constant(kLog2E)));
+    decay = k.exp2(
+        k.fmul(plan.inputs.emitGate(k, token.gate, token.rate, token.bias),
+               k.constant(kLog2E)));
   if (token.erase)
     readKeys = k.fmul(keys, toF32(token.erase));
   bool perChannel = plan.gateKind == GateKind::Channel;
@@ -194,7 +195,7 @@ Value TokenStepKernel::buildToken(Value stateValue, const Token &token) {
   if (plan.isDelta)
     update = k.fsub(update, readWith(readKeys));
   if (token.beta)
-    update = k.fmul(update, mapped(token.beta, plan.inputs.betaMap));
+    update = k.fmul(update, plan.inputs.emitBeta(k, token.beta));
   Value inner = k.sum(k.fmul(keys, queries), {1, 1});
   Value o = k.fadd(readWith(readQueries), k.fmul(update, inner));
   o = k.fmul(o, k.constant(plan.op.getScaleValue()));

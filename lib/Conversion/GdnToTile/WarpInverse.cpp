@@ -84,11 +84,11 @@ void LowerBlocks::storePart(KernelBuilder &k, Value block, int64_t row,
 
 InverseWriter::InverseWriter(KernelBuilder &k, const RecurrencePlan &plan,
                              const WarpInverse &inverse, Value beta,
-                             Value workspace, Value gates, Value slot,
-                             Value head)
+                             Value betaRow, Value workspace, Value gates,
+                             Value slot, Value head)
     : k(k), plan(plan), inverse(inverse), c(plan.chunk),
-      blocks(plan.chunk / WarpInverse::kBlock), beta(beta), gates(gates),
-      slot(slot), head(head),
+      blocks(plan.chunk / WarpInverse::kBlock), beta(beta), betaRow(betaRow),
+      gates(gates), slot(slot), head(head),
       rows{workspace, blocks, [&k, slot, head](int64_t part) {
              return SmallVector<Value>{slot, head, k.index(part)};
            }} {
@@ -186,7 +186,7 @@ void InverseWriter::finish() {
     k.copyOut(tile, {gates, {slot, head, first}, {2}, {}});
   };
   // With gates per head the rows in front are written with their sums.
-  copyOut(beta, plan.hasGateRow(kBeta) ? kBeta : kRest);
+  copyOut(betaRow, plan.getBetaRow());
   copyOut(flags, kGateRows);
   k.free(marks);
   k.free(flags);

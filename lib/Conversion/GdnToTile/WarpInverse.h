@@ -82,10 +82,11 @@ struct LowerBlocks {
 /// other: see RecurrencePlan::isUnit.
 class InverseWriter {
 public:
-  /// `beta` is a tile of one chunk, the workspaces are those of the plan.
+  /// `beta` is a tile of one chunk, `betaRow` one for the row of the
+  /// workspace, which are those of the plan.
   InverseWriter(KernelBuilder &k, const RecurrencePlan &plan,
-                const WarpInverse &inverse, Value beta, Value workspace,
-                Value gates, Value slot, Value head);
+                const WarpInverse &inverse, Value beta, Value betaRow,
+                Value workspace, Value gates, Value slot, Value head);
 
   /// Row i of blocks, the block of each column j <= i times its decay, if any;
   /// and behind them second parts, all in one branch: in front of it the blocks
@@ -105,7 +106,7 @@ private:
   const RecurrencePlan &plan;
   const WarpInverse &inverse;
   int64_t c, blocks;
-  Value beta, gates, slot, head;
+  Value beta, betaRow, gates, slot, head;
   LowerBlocks rows;
   /// Which rows are split, of blocks where some are, and what is told to the
   /// scan.

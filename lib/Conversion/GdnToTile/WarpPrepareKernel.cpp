@@ -15,6 +15,11 @@
 // of them transposed as those of the inverse are. They leave as they are made,
 // straight from registers.
 //
+// Raw q and k are normalised here: products of their elements are exact, and
+// the factors of tokens, rsqrt(sum(k^2) + eps), are factors of M and of the
+// rows of `gates`. Gates and betas that the kernel makes itself, it makes for
+// all heads of a block at once, while q and k are on the way.
+//
 //===----------------------------------------------------------------------===//
 
 #include "PrepareKernel.h"
@@ -33,6 +38,8 @@ constexpr int64_t kBlock = WarpInverse::kBlock;
 // Blocks between one and that whose q and k it fetches ahead: about as many as
 // run at the same time.
 constexpr int64_t kAhead = 528;
+// Columns of a fragment of the gates, or betas, of a block's heads.
+constexpr int64_t kHeadColumns = 8;
 
 class WarpPrepareKernel {
 public:
@@ -46,12 +53,17 @@ private:
   void addArguments();
   void buildChunk();
   void copyTiles();
+  Value makeTile(Value memref, function_ref<Value(Value raw)> make);
+  void makeGatesAndBetas();
   void prefetchTiles();
   void buildProducts();
+  Value multiplyTiles(int64_t i);
+  Value mergeProducts(Value squares, Value read);
   void buildTask(Value item);
   void buildHead(Value item, bool makesInverse, bool makesScores);
   void loadBeta(Value item);
   void sumGates(Value item, bool isWritten);
+  void storeZeroSums();
   void writeRow(int64_t i);
   Value decayOf(Value late, int64_t j, bool isDiagonal);
   Access tokensOf(Value memref, Value rowOf, Value rowsOf, Value headOf);
@@ -77,14 +89,15 @@ private:
   KernelBuilder k;
   SequenceMap sequences;
   // Arguments.
-  Value q, key, gate, beta, inverse, scores, gates;
-  // Tiles of the block.
-  Value qTiles, kTiles, gateTile, betaTile, allProducts;
+  Value q, key, gate, beta, rate, bias, inverse, scores, gates;
+  // Tiles of the block; what normalises keys and queries, if they are raw.
+  Value qTiles, kTiles, gateTile, betaTile, allProducts, allKeyFactors,
+      queryFactors;
   // The chunk and its heads.
   Value slot, row, rows, keyHead, firstHead;
   // The warp's head: its products, beta and gates' sums, and what becomes of
   // it.
-  Value head, products, headBeta, sums;
+  Value head, products, keyFactors, headBeta, betaRow, sums;
   std::optional<WarpInverse> result;
   std::optional<InverseWriter> inverseRows;
   std::optional<LowerBlocks> scoreRows;
@@ -116,6 +129,10 @@ void WarpPrepareKernel::addArguments() {
     q = k.argument(plan.q);
   key = k.argument(plan.k);
   gate = k.argument(plan.gate);
+  if (plan.inputs.gate) {
+    rate = k.argument(plan.inputs.gate.getALog());
+    bias = k.argument(plan.inputs.gate.getBias());
+  }
   beta = k.argument(plan.beta);
   inverse = k.argument(plan.inverse);
   if (withScores)
@@ -141,15 +158,48 @@ void WarpPrepareKernel::copyTiles() {
     for (int64_t i = 0; memref && i < keys; ++i)
       k.copyIn(tokensOf(memref, row, rows, k.add(keyHead, k.index(i))),
                tileAt(tiles, k.index(i)));
-  for (auto [memref, tile] :
-       {std::pair(gate, &gateTile), std::pair(beta, &betaTile)}) {
-    if (!memref)
+  for (auto [memref, tile, isMade] :
+       {std::tuple(gate, &gateTile, plan.inputs.makesGate()),
+        std::tuple(beta, &betaTile, plan.inputs.makesBeta())}) {
+    if (!memref || isMade)
       continue;
     // One copy for all heads, whose values of a token are neighbours: copies of
     // single heads would fetch each sector once for each of them.
     *tile = k.tile({c, heads}, f32);
     k.copyIn({memref, {row, firstHead}, {0, 1}, {rows, headsLeft()}}, *tile);
   }
+}
+
+// What `make` makes of the values of all heads; 0 for tokens behind the end.
+Value WarpPrepareKernel::makeTile(Value memref,
+                                  function_ref<Value(Value raw)> make) {
+  Shape2 shape{c, heads == 1 ? 1 : kHeadColumns};
+  Value raw =
+      k.load({memref, {row, firstHead}, {0, 1}, {rows, headsLeft()}}, shape);
+  Value count = arith::IndexCastOp::create(k, k.getI32Type(), rows);
+  Value isToken = k.compare(arith::CmpIPredicate::slt, k.iota({c, 1}), count);
+  Value made =
+      k.select(k.broadcast(isToken, shape), make(raw), k.constant(0.0));
+  Value tile = k.tile({shape.rows, shape.cols}, k.getF32Type());
+  k.store(made, whole(k, tile));
+  return tile;
+}
+
+void WarpPrepareKernel::makeGatesAndBetas() {
+  const RecurrenceInputs &inputs = plan.inputs;
+  auto ofHeads = [&](Value memref) -> Value {
+    if (!memref)
+      return memref;
+    return k.load({memref, {firstHead}, {0}, {headsLeft()}},
+                  {1, heads == 1 ? 1 : kHeadColumns});
+  };
+  if (inputs.makesGate())
+    gateTile = makeTile(gate, [&](Value raw) {
+      return inputs.emitGate(k, raw, ofHeads(rate), ofHeads(bias));
+    });
+  if (inputs.makesBeta())
+    betaTile =
+        makeTile(beta, [&](Value raw) { return inputs.emitBeta(k, raw); });
 }
 
 // The block that takes a place on the SM next finds its q and k in the
@@ -178,25 +228,52 @@ void WarpPrepareKernel::prefetchTiles() {
           {c, plan.keySize});
 }
 
-void WarpPrepareKernel::buildProducts() {
-  SmallVector<Value> all;
-  for (int64_t i = 0; i < keys; ++i) {
-    Value kTile = tileAt(kTiles, k.index(i)), read, squares;
-    Value rows = k.load(whole(k, kTile), {c, kp});
-    if (q) {
-      read = k.mma(rows, tileAt(qTiles, k.index(i)), Value(),
-                   /*transposeB=*/true);
-      read = k.fmul(read, k.constant(plan.op.getScaleValue()));
-    }
-    if (plan.isDelta)
-      squares = k.mma(rows, kTile, Value(), /*transposeB=*/true);
-    Value merged = squares ? squares : read;
-    if (read && squares)
-      merged = k.select(
-          k.compare(arith::CmpIPredicate::sgt, k.iota({c, 1}), k.iota({1, c})),
-          squares, read);
-    all.push_back(merged);
+// Those of keys below the diagonal, those with queries above and on it.
+Value WarpPrepareKernel::mergeProducts(Value squares, Value read) {
+  if (!squares || !read)
+    return squares ? squares : read;
+  return k.select(
+      k.compare(arith::CmpIPredicate::sgt, k.iota({c, 1}), k.iota({1, c})),
+      squares, read);
+}
+
+// The products of a key head.
+Value WarpPrepareKernel::multiplyTiles(int64_t i) {
+  Value kTile = tileAt(kTiles, k.index(i)), read, squares, ofKeys;
+  if (plan.normalises) {
+    ofKeys = tileAt(allKeyFactors, k.index(i));
+    storeNormFactors(k, kTile, plan.inputs.kNorm, ofKeys);
+    if (q)
+      storeNormFactors(k, qTiles, plan.inputs.qNorm, queryFactors);
   }
+  Value rows = k.load(whole(k, kTile), {c, kp});
+  if (q) {
+    Value factor = k.constant(plan.op.getScaleValue());
+    if (queryFactors && !plan.scalesOutput())
+      factor = k.fmul(k.load(whole(k, queryFactors), {1, c}), factor);
+    read = k.mma(rows, tileAt(qTiles, k.index(i)), Value(),
+                 /*transposeB=*/true);
+    read = k.fmul(read, factor);
+  }
+  if (plan.isDelta)
+    squares = k.mma(rows, kTile, Value(), /*transposeB=*/true);
+  if (squares && ofKeys)
+    squares = k.fmul(squares, k.load(whole(k, ofKeys), {1, c}));
+  Value merged = mergeProducts(squares, read);
+  return ofKeys ? k.fmul(merged, k.load(whole(k, ofKeys), {c, 1})) : merged;
+}
+
+void WarpPrepareKernel::buildProducts() {
+  if (plan.normalises) {
+    SmallVector<int64_t, 2> shape(keys > 1, keys);
+    shape.push_back(c);
+    allKeyFactors = k.tile(shape, k.getF32Type());
+    if (q)
+      queryFactors = k.tile({c}, k.getF32Type());
+  }
+  SmallVector<Value> all;
+  for (int64_t i = 0; i < keys; ++i)
+    all.push_back(multiplyTiles(i));
   for (Value tiles : {kTiles, qTiles})
     if (tiles)
       k.free(tiles);
@@ -227,14 +304,44 @@ void WarpPrepareKernel::loadBeta(Value item) {
     k.store(k.load({betaTile, {first, item}, {0}, {}}, {kBlock, 1}),
             {headBeta, {first}, {0}, {}});
   }
+  betaRow = headBeta;
+  if (!plan.normalises || !plan.isUnit)
+    return;
+  betaRow = k.tile({c}, k.getF32Type());
+  for (int64_t i = 0; i < blocks; ++i) {
+    Value factor = rowsOf(keyFactors, i);
+    if (!plan.scalesOutput())
+      factor = k.fmul(factor, factor);
+    k.store(k.fmul(rowsOf(headBeta, i), factor),
+            {betaRow, {k.index(i * kBlock)}, {0}, {}});
+  }
 }
 
 void WarpPrepareKernel::sumGates(Value item, bool isWritten) {
   sums = k.tile({c}, k.getF32Type());
-  storeGateSums(k, gateTile, item, sums);
-  if (isWritten)
-    writeGateRows(k, plan, sums, plan.isUnit ? headBeta : Value(), gates, slot,
-                  head);
+  if (gate)
+    storeGateSums(k, gateTile, item, sums);
+  else
+    storeZeroSums();
+  if (!isWritten)
+    return;
+  writeGateRows(k, plan,
+                {sums, plan.isUnit ? headBeta : Value(), keyFactors,
+                 plan.scalesOutput() ? Value() : queryFactors},
+                gates, slot, head);
+  auto copyOut = [&](Value tile, GateRow row) {
+    Value first = k.index(plan.getGateRow(row));
+    if (tile && plan.hasGateRow(row))
+      k.copyOut(tile, {gates, {slot, head, first}, {2}, {}});
+  };
+  copyOut(sums, kSums);
+  copyOut(queryFactors, kQueries);
+}
+
+void WarpPrepareKernel::storeZeroSums() {
+  for (int64_t i = 0; i < blocks; ++i)
+    k.store(k.broadcast(k.constant(0.0), {kBlock, 1}),
+            {sums, {k.index(i * kBlock)}, {0}, {}});
 }
 
 // exp(G_i - G_j) of a block, transposed; `late` are the sums G_i.
@@ -275,16 +382,19 @@ void WarpPrepareKernel::buildHead(Value item, bool makesInverse,
   head = k.add(firstHead, item);
   // With two key heads an item is the value head of one.
   products = tileAt(allProducts, item);
+  if (allKeyFactors)
+    keyFactors = tileAt(allKeyFactors, item);
   if (plan.isDelta)
     loadBeta(item);
-  if (gate)
+  if (gate || plan.normalises)
     sumGates(item, /*isWritten=*/makesScores || !withScores);
   result.reset();
   inverseRows.reset();
   scoreRows.reset();
   if (makesInverse) {
     result.emplace(k, c, products, headBeta);
-    inverseRows.emplace(k, plan, *result, headBeta, inverse, gates, slot, head);
+    inverseRows.emplace(k, plan, *result, headBeta, betaRow, inverse, gates,
+                        slot, head);
   }
   if (makesScores)
     scoreRows = {scores, blocks, [&](int64_t part) {
@@ -297,7 +407,9 @@ void WarpPrepareKernel::buildHead(Value item, bool makesInverse,
   }
   if (inverseRows)
     inverseRows->finish();
-  for (Value vector : {gate ? sums : Value(), headBeta})
+  bool hasRow = betaRow && betaRow != headBeta;
+  for (Value vector : {gate || plan.normalises ? sums : Value(), headBeta,
+                       hasRow ? betaRow : Value()})
     if (vector)
       k.free(vector);
 }
@@ -319,6 +431,7 @@ void WarpPrepareKernel::buildTask(Value item) {
 void WarpPrepareKernel::buildChunk() {
   copyTiles();
   prefetchTiles();
+  makeGatesAndBetas();
   buildProducts();
   // With several tasks a block has all heads of its key heads.
   Value count = tasks > 1 ? k.index(tasks * heads) : headsLeft();

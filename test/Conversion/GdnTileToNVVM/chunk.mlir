@@ -62,6 +62,25 @@ func.func @decays() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, la
 
 #shared = #gpu.address_space<workgroup>
 
+// Factors of keys and of queries, and the last decay in eight lanes.
+// CHECK-LABEL: llvm.func @raw_decays
+// CHECK-COUNT-4: ex2.approx
+// CHECK: ex2.approx
+// CHECK-NOT: ex2.approx
+// CHECK: llvm.mlir.constant(8 : i32)
+// CHECK: "@$1 st.shared.b32
+func.func @raw_decays() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %s = memref.alloc() : memref<64xf32, #shared>
+  %r = memref.alloc() : memref<200xf32, #shared>
+  gdn_tile.decays %s times %s keys %s queries %s to %r {scale = 0.5} : memref<64xf32, #shared> times memref<64xf32, #shared>
+      keys memref<64xf32, #shared> queries memref<64xf32, #shared> to memref<200xf32, #shared>
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
 // A thread per column.
 // CHECK-LABEL: llvm.func @matrix
 // CHECK-NOT: nvvm.shfl.sync

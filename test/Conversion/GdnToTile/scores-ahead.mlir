@@ -1,13 +1,13 @@
 // RUN: gdn-opt %s -split-input-file -convert-gdn-to-tile -canonicalize -cse -verify-diagnostics | FileCheck %s
 
-// Blocks of 128 rows make P ahead of the scan, from q, k, the gates and beta; the prepare kernel in front of them reads
-// no q. From 9 blocks of 64 rows on these two run, below the usual ones: two kernels get no blocks, and P has a place
+// Blocks of 128 rows make P ahead of the scan, from q, k and rows of the factors; the prepare kernel in front of them
+// reads no q. From 9 blocks of 64 rows on these two run, below the usual ones: two kernels get no blocks, and P has a place
 // only where one reads it.
 
 // CHECK-LABEL: func @scores_ahead_prepare(
 // CHECK-COUNT-2: gdn_tile.mma {{.*}} {transpose_b}
 // CHECK-LABEL: func @scores_ahead_prepare_inverse(
-// CHECK-SAME: %{{.*}}: index, %[[K:.*]]: memref<?x4x64xbf16>, %[[G:.*]]: memref<?x4xf32>, %{{.*}}: memref<?x4xf32>, %{{.*}}: memref<?x4x2x288x8xbf16>, %{{.*}}: memref<?x4x264xf32>)
+// CHECK-SAME: %{{.*}}: index, %[[K:.*]]: memref<?x4x64xbf16>, %[[G:.*]]: memref<?x4xf32>, %{{.*}}: memref<?x4xf32>, %{{.*}}: memref<?x4x2x288x8xbf16>, %{{.*}}: memref<?x4x328xf32>)
 // The last chunks first; k of both key heads of the block that comes next is fetched, if there is one.
 // CHECK: %[[ID:.*]] = gdn_tile.block_id from_end
 // CHECK: %[[EXISTS:.*]] = arith.cmpi sgt, %[[ID]], %c527
@@ -23,6 +23,7 @@
 // The factors of the gates are made beside T.
 // CHECK: gdn_tile.cumsum %{{.*}} of
 // CHECK: gdn_tile.copy_out %{{.*}}, %{{.*}} dims [2] : memref<192xf32
+// CHECK: gdn_tile.copy_out %{{.*}}[%{{.*}}, %{{.*}}, %c256] dims [2] : memref<64xf32
 // CHECK: gdn_tile.block_inverse
 // CHECK-LABEL: func @scores_ahead_scan(
 // CHECK-SAME: #gdn_tile.kernel<warps = 4,
@@ -34,15 +35,19 @@
 // CHECK: gdn_tile.load {{.*}} : memref<?x4x128x64xf32>, vector<128x64xf32>
 // CHECK-NEXT: gdn_tile.await_launch
 // CHECK: scf.for
-// q, k, v, the gates, beta, T and the factors; no P.
-// CHECK-COUNT-7: gdn_tile.copy_in
+// q, k, v, T and the factors; no P.
+// CHECK-COUNT-4: gdn_tile.copy_in
+// CHECK: gdn_tile.copy_in %{{.*}} to %[[F:[^ ]*]] : memref<?x4x328xf32>
 // CHECK-NOT: gdn_tile.copy_in
 // CHECK: gdn_tile.ahead teams(1) {
-// CHECK: gdn_tile.cumsum %{{.*}} of
+// CHECK-NOT: gdn_tile.cumsum
 // CHECK: gdn_tile.mma {{.*}} {transpose_b} : vector<64x64xbf16>
 // CHECK-NOT: gdn_tile.mma
 // CHECK: gdn_tile.each_warp (%[[W:.*]]) in (%c4)
 // CHECK: gdn_tile.own_rows %{{.*}}[0] : vector<64x64xf32> to vector<16x16xf32>
+// The sums of the gates and beta, of the columns of a block.
+// CHECK: gdn_tile.load %[[F]][%c256] dims [0] : memref<328xf32, {{.*}}, vector<1x16xf32>
+// CHECK: gdn_tile.load %[[F]][%c192] dims [0] : memref<328xf32, {{.*}}, vector<1x16xf32>
 // CHECK: gdn_tile.own_rows %{{.*}}[48] : vector<64x64xf32> to vector<16x16xf32>
 // CHECK-NOT: gdn_tile.own_rows
 // Two warpgroups: S q^T first, and its factor is made of that of S k^T.

@@ -52,7 +52,8 @@ func.func @fused(%q: memref<?x1x1x16xbf16>, %k: memref<?x1x1x16xbf16>, %v: memre
 
 // -----
 
-// What something else reads too, or what is no step, keeps its kernel.
+// What something else reads too keeps its kernel, and in prefill the norm of k
+// with that of q.
 
 // CHECK-LABEL: func @kept(
 // CHECK: gdn_tile.launch @kept_l2norm grid

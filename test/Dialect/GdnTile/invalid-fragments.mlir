@@ -262,8 +262,24 @@ func.func @f(%x: memref<16xf32, #gpu.address_space<workgroup>>, %i: index) {
 // -----
 
 func.func @f(%x: memref<16xf32, #gpu.address_space<workgroup>>, %y: memref<40xf32, #gpu.address_space<workgroup>>) {
-  // expected-error @+1 {{expects shared-memory tiles of f32, sums and beta of C and rows of at least 3 C elements, C = 16, 32 or 64, but has 'memref<16xf32, #gpu.address_space<workgroup>>' and 'memref<40xf32, #gpu.address_space<workgroup>>'}}
+  // expected-error @+1 {{expects shared-memory tiles of f32, sums, beta, keys and beside them queries of C and rows of at least 3 C elements, with keys 3 C + 8, C = 16, 32 or 64, but has 'memref<16xf32, #gpu.address_space<workgroup>>' and 'memref<40xf32, #gpu.address_space<workgroup>>'}}
   gdn_tile.decays %x to %y {scale = 1.0} : memref<16xf32, #gpu.address_space<workgroup>> to memref<40xf32, #gpu.address_space<workgroup>>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<16xf32, #gpu.address_space<workgroup>>, %y: memref<48xf32, #gpu.address_space<workgroup>>) {
+  // expected-error @+1 {{with keys 3 C + 8}}
+  gdn_tile.decays %x keys %x to %y {scale = 1.0} : memref<16xf32, #gpu.address_space<workgroup>> keys memref<16xf32, #gpu.address_space<workgroup>> to memref<48xf32, #gpu.address_space<workgroup>>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<16xf32, #gpu.address_space<workgroup>>, %y: memref<56xf32, #gpu.address_space<workgroup>>) {
+  // expected-error @+1 {{keys and beside them queries of C}}
+  gdn_tile.decays %x queries %x to %y {scale = 1.0} : memref<16xf32, #gpu.address_space<workgroup>> queries memref<16xf32, #gpu.address_space<workgroup>> to memref<56xf32, #gpu.address_space<workgroup>>
   return
 }
 

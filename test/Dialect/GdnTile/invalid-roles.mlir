@@ -445,7 +445,7 @@ func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<6
   %k = memref.alloc() : memref<64x64xbf16, #shared>
   %f = memref.alloc() : memref<136xf32, #shared>
   %low = memref.alloc() : memref<64x64xbf16, #shared>
-  // expected-error @+1 {{expects an element and rows of 64 in 'memref<136xf32, #gpu.address_space<workgroup>>', but has element 128 and rows at 80, 0 and 0}}
+  // expected-error @+1 {{expects an element and rows of 64 in 'memref<136xf32, #gpu.address_space<workgroup>>', but has element 128 and rows at 80, 0, 0 and 0}}
   %0:2 = gdn_tile.refine a(%a, %n, %low) acc(%u) state(%s, %k) factors(%f) count 128 scale 80 : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>)
   return
 }
@@ -471,7 +471,7 @@ func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<6
   %n = memref.alloc() : memref<64x64xbf16, #shared>
   %k = memref.alloc() : memref<64x64xbf16, #shared>
   %f = memref.alloc() : memref<136xf32, #shared>
-  // expected-error @+1 {{expects an element and rows of 64 in 'memref<136xf32, #gpu.address_space<workgroup>>', but has element 136 and rows at 64, 0 and 0}}
+  // expected-error @+1 {{expects an element and rows of 64 in 'memref<136xf32, #gpu.address_space<workgroup>>', but has element 136 and rows at 64, 0, 0 and 0}}
   %0:3 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%s, %k) output(%u, %n) scores(%k) factors(%f) count 136 scale 64 {beta = 0 : i64, factor = 1.0 : f64} : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>, vector<64x64xf32>)
   return
 }
@@ -484,7 +484,7 @@ func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<6
   %n = memref.alloc() : memref<64x64xbf16, #shared>
   %k = memref.alloc() : memref<64x64xbf16, #shared>
   %f = memref.alloc() : memref<136xf32, #shared>
-  // expected-error @+1 {{expects an element and rows of 64 in 'memref<136xf32, #gpu.address_space<workgroup>>', but has element 128 and rows at 64, 73 and 0}}
+  // expected-error @+1 {{expects an element and rows of 64 in 'memref<136xf32, #gpu.address_space<workgroup>>', but has element 128 and rows at 64, 73, 0 and 0}}
   %0:3 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%s, %k) output(%u, %n) scores(%k) factors(%f) count 128 scale 64 {beta = 73 : i64, factor = 1.0 : f64} : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>, vector<64x64xf32>)
   return
 }
@@ -497,8 +497,34 @@ func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<6
   %n = memref.alloc() : memref<64x64xbf16, #shared>
   %k = memref.alloc() : memref<64x64xbf16, #shared>
   %f = memref.alloc() : memref<136xf32, #shared>
-  // expected-error @+1 {{expects an element and rows of 64 in 'memref<136xf32, #gpu.address_space<workgroup>>', but has element 128 and rows at 64, 0 and 73}}
+  // expected-error @+1 {{expects an element and rows of 64 in 'memref<136xf32, #gpu.address_space<workgroup>>', but has element 128 and rows at 64, 0, 73 and 0}}
   %0:3 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%s, %k) output(%u, %n) scores(%k) factors(%f) count 128 scale 64 {beta = 0 : i64, factor = 1.0 : f64, grown = 73 : i64} : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>, vector<64x64xf32>)
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %n = memref.alloc() : memref<64x64xbf16, #shared>
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %f = memref.alloc() : memref<136xf32, #shared>
+  // expected-error @+1 {{expects an element and rows of 64 in 'memref<136xf32, #gpu.address_space<workgroup>>', but has element 128 and rows at 64, 0, 0 and 73}}
+  %0:3 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%s, %k) output(%u, %n) scores(%k) factors(%f) count 128 scale 64 {beta = 0 : i64, factor = 1.0 : f64, grown = 0 : i64, scaled = 73 : i64} : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>, vector<64x64xf32>)
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%c: i1, %a: vector<64x64xbf16>, %u: vector<64x64xf32>, %s: vector<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %n = memref.alloc() : memref<64x64xbf16, #shared>
+  %k = memref.alloc() : memref<64x64xbf16, #shared>
+  %f = memref.alloc() : memref<136xf32, #shared>
+  // expected-error @+1 {{expects `grown` beside `scaled`}}
+  %0:3 = gdn_tile.refine a(%a, %n, %n) acc(%u) state(%s, %k) output(%u, %n) scores(%k) factors(%f) count 128 scale 64 {beta = 0 : i64, factor = 1.0 : f64, scaled = 0 : i64} : (vector<64x64xbf16>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, vector<64x64xf32>, vector<64x64xf32>, memref<64x64xbf16, #shared>, vector<64x64xf32>, memref<64x64xbf16, #shared>, memref<64x64xbf16, #shared>, memref<136xf32, #shared>) -> (vector<64x64xf32>, vector<64x64xf32>, vector<64x64xf32>)
   return
 }
 

@@ -127,6 +127,12 @@ func.func @stages(%i: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warp
   %decays = memref.alloc() : memref<192xf32, #shared>
   // CHECK: gdn_tile.decays %[[ROW]] times %[[ROW]] to %{{.*}} {scale = 1.250000e-01 : f64} : memref<64xf32, #gpu.address_space<workgroup>> times memref<64xf32, #gpu.address_space<workgroup>> to memref<192xf32, #gpu.address_space<workgroup>>
   gdn_tile.decays %row times %row to %decays {scale = 0.125} : memref<64xf32, #shared> times memref<64xf32, #shared> to memref<192xf32, #shared>
+  %raw = memref.alloc() : memref<200xf32, #shared>
+  // CHECK: gdn_tile.decays %[[ROW]] keys %[[ROW]] to %{{.*}} {scale = 1.250000e-01 : f64} :
+  gdn_tile.decays %row keys %row to %raw {scale = 0.125} : memref<64xf32, #shared> keys memref<64xf32, #shared> to memref<200xf32, #shared>
+  // CHECK: gdn_tile.decays %[[ROW]] times %[[ROW]] keys %[[ROW]] queries %[[ROW]] to %{{.*}} {scale = 1.250000e-01 : f64} :
+  gdn_tile.decays %row times %row keys %row queries %row to %raw {scale = 0.125} : memref<64xf32, #shared> times memref<64xf32, #shared>
+      keys memref<64xf32, #shared> queries memref<64xf32, #shared> to memref<200xf32, #shared>
   return
 }
 

@@ -57,8 +57,9 @@ func.func @sums(%gate: memref<16x4xf32>, %out: memref<17x4xf32>) attributes {gdn
 }
 
 // The same of one column as a vector, all 16 rows: sums of -50 (i + 1). Factors that follow from the sums i - 15:
-// 2^(i - 15), 3 times 2^(15 - i) and half of the first.
-func.func @factors(%gate: memref<16x4xf32>, %line: memref<16xf32>, %rows: memref<48xf32>) attributes {gdn_tile.kernel = #kernel} {
+// 2^(i - 15), 3 times 2^(15 - i) and half of the first; for
+// keys with the factor 3 and queries with i - 15 these times them, and the last decay, 1, eight times.
+func.func @factors(%gate: memref<16x4xf32>, %line: memref<16xf32>, %rows: memref<48xf32>, %raw: memref<56xf32>) attributes {gdn_tile.kernel = #kernel} {
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index
   %gates = memref.alloc() : memref<16x4xf32, #shared>
@@ -78,6 +79,10 @@ func.func @factors(%gate: memref<16x4xf32>, %line: memref<16xf32>, %rows: memref
   gdn_tile.store %three, %beta[%c0] dims [0] : vector<1x16xf32>, memref<16xf32, #shared>
   gdn_tile.decays %powers times %beta to %factors {scale = 0.5} : memref<16xf32, #shared> times memref<16xf32, #shared> to memref<48xf32, #shared>
   gdn_tile.copy_out %factors to %rows[%c0] dims [0] : memref<48xf32, #shared> to memref<48xf32>
+  %ofRaw = memref.alloc() : memref<56xf32, #shared>
+  gdn_tile.decays %powers times %beta keys %beta queries %powers to %ofRaw {scale = 0.5} : memref<16xf32, #shared> times memref<16xf32, #shared>
+      keys memref<16xf32, #shared> queries memref<16xf32, #shared> to memref<56xf32, #shared>
+  gdn_tile.copy_out %ofRaw to %raw[%c0] dims [0] : memref<56xf32, #shared> to memref<56xf32>
   return
 }
 
@@ -115,13 +120,13 @@ func.func @scores(%inclusive: memref<16x16xf32>, %strict: memref<16x16xf32>, %fr
   return
 }
 
-func.func @host(%sums: memref<16x4xf32>, %line: memref<16xf32>, %a: memref<16x16xf32>, %b: memref<16x16xf32>, %c: memref<16x16xf32>, %d: memref<16x16xf32>, %gate: memref<16x4xf32>, %e: memref<17x4xf32>, %f: memref<16xf32>, %g: memref<48xf32>) {
+func.func @host(%sums: memref<16x4xf32>, %line: memref<16xf32>, %a: memref<16x16xf32>, %b: memref<16x16xf32>, %c: memref<16x16xf32>, %d: memref<16x16xf32>, %gate: memref<16x4xf32>, %e: memref<17x4xf32>, %f: memref<16xf32>, %g: memref<48xf32>, %h: memref<56xf32>) {
   %c1 = arith.constant 1 : index
   gdn_tile.launch @cumsum grid(%c1) (%sums, %line : memref<16x4xf32>, memref<16xf32>)
   gdn_tile.launch @inverse grid(%c1) (%a : memref<16x16xf32>)
   gdn_tile.launch @scores grid(%c1) (%b, %c, %d : memref<16x16xf32>, memref<16x16xf32>, memref<16x16xf32>)
   gdn_tile.launch @sums grid(%c1) (%gate, %e : memref<16x4xf32>, memref<17x4xf32>)
-  gdn_tile.launch @factors grid(%c1) (%gate, %f, %g : memref<16x4xf32>, memref<16xf32>, memref<48xf32>)
+  gdn_tile.launch @factors grid(%c1) (%gate, %f, %g, %h : memref<16x4xf32>, memref<16xf32>, memref<48xf32>, memref<56xf32>)
   return
 }
 
@@ -140,7 +145,8 @@ func.func @main() {
   linalg.fill ins(%strong : f32) outs(%gate : memref<16x4xf32>)
   %f = memref.alloc() : memref<16xf32>
   %g = memref.alloc() : memref<48xf32>
-  call @host(%sums, %line, %a, %b, %c, %d, %gate, %e, %f, %g) : (memref<16x4xf32>, memref<16xf32>, memref<16x16xf32>, memref<16x16xf32>, memref<16x16xf32>, memref<16x16xf32>, memref<16x4xf32>, memref<17x4xf32>, memref<16xf32>, memref<48xf32>) -> ()
+  %h = memref.alloc() : memref<56xf32>
+  call @host(%sums, %line, %a, %b, %c, %d, %gate, %e, %f, %g, %h) : (memref<16x4xf32>, memref<16xf32>, memref<16x16xf32>, memref<16x16xf32>, memref<16x16xf32>, memref<16x16xf32>, memref<16x4xf32>, memref<17x4xf32>, memref<16xf32>, memref<48xf32>, memref<56xf32>) -> ()
   // CHECK: sizes = [16, 4]
   // CHECK-NEXT: {{^}}{{\[}}[1,   2,   3,   4],
   // CHECK-NEXT: [2,   4,   6,   8],
@@ -197,5 +203,11 @@ func.func @main() {
   // CHECK-SAME: 0.125, 0.25, 0.5]
   %8 = memref.cast %g : memref<48xf32> to memref<*xf32>
   call @printMemrefF32(%8) : (memref<*xf32>) -> ()
+  // CHECK: sizes = [56]
+  // CHECK-NEXT: 0.75, 1.5, 3, 294912, 147456,
+  // CHECK-SAME: 36, 18, 9, -0.00022
+  // CHECK-SAME: -0.1875, -0.25, -0.25, 0, 1, 1, 1, 1, 1, 1, 1, 1]
+  %9 = memref.cast %h : memref<56xf32> to memref<*xf32>
+  call @printMemrefF32(%9) : (memref<*xf32>) -> ()
   return
 }

@@ -81,6 +81,8 @@ static LogicalResult verifyShapes(RefineOp op) {
     return op.emitOpError("expects beside scores an output, a tile of the type "
                           "of k, `beta` and `factor`, but has ")
            << op.getQ().getType() << " beside " << k;
+  if (op.getScaled() && !op.getGrown())
+    return op.emitOpError("expects `grown` beside `scaled`");
   return success();
 }
 
@@ -99,11 +101,13 @@ LogicalResult RefineOp::verify() {
   };
   int64_t c = a.getDimSize(1);
   if (!isInside(getCount(), 1) || !isInside(getScale(), c) ||
-      !isInside(getBeta(), c) || !isInside(getGrown(), c))
+      !isInside(getBeta(), c) || !isInside(getGrown(), c) ||
+      !isInside(getScaled(), c))
     return emitOpError("expects an element and rows of ")
            << c << " in " << factors << ", but has element " << getCount()
            << " and rows at " << getScale() << ", " << getBeta().value_or(0)
-           << " and " << getGrown().value_or(0);
+           << ", " << getGrown().value_or(0) << " and "
+           << getScaled().value_or(0);
   RingOp ring = getRing();
   if (!getCondition())
     return ring ? emitOpError("expects a condition beside a ring") : success();
@@ -229,8 +233,9 @@ void Expansion::storeScores(Value tile, int64_t row) {
     return arith::MulFOp::create(b, x, y).getResult();
   };
   auto column = VectorType::get({m, 1}, b.getF32Type());
-  Value scaled = times(ofRows(*op.getBeta()),
-                       constant(column, op.getFactor()->convertToDouble()));
+  Value scaled = ofRows(*op.getBeta());
+  if (!op.getScaled())
+    scaled = times(scaled, constant(column, op.getFactor()->convertToDouble()));
   Value number = arith::AddIOp::create(
       b, iota(m, 1),
       vector::BroadcastOp::create(b, VectorType::get({m, 1}, b.getI32Type()),
@@ -239,7 +244,8 @@ void Expansion::storeScores(Value tile, int64_t row) {
       b, compare(arith::CmpIPredicate::sle, number, iota(1, c)),
       compare(arith::CmpIPredicate::sge, iota(1, c), getFirst()));
   if (op.getGrown()) {
-    Value grown = load(*op.getGrown(), 1, c), own = ofRows(*op.getGrown());
+    Value grown = load(op.getScaled().value_or(*op.getGrown()), 1, c);
+    Value own = ofRows(*op.getGrown());
     auto line = cast<VectorType>(grown.getType());
     Value isLarge = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, grown,
                                           constant(line, kLeastGrown));

@@ -315,20 +315,24 @@ LogicalResult DecaysOp::verify() {
   auto sums = cast<MemRefType>(getSums().getType());
   auto rows = cast<MemRefType>(getRows().getType());
   int64_t chunk = sums.getRank() == 1 ? sums.getShape()[0] : 0;
-  bool isFlat = rows.getRank() == 1 && rows.hasStaticShape() &&
-                rows.getNumElements() >= 3 * chunk;
+  bool isFlat =
+      rows.getRank() == 1 && rows.hasStaticShape() &&
+      rows.getNumElements() >= 3 * chunk + (getKeys() ? kLastSize : 0);
+  bool areAlike = getKeys() || !getQueries();
+  for (Value factors : {getBeta(), getKeys(), getQueries()})
+    areAlike &= !factors || factors.getType() == sums;
   for (MemRefType type : {sums, rows})
     isFlat &= isShared(type) && type.getLayout().isIdentity() &&
               type.getElementType().isF32();
-  if (!isFlat || (chunk != 16 && chunk != 32 && chunk != 64) ||
-      (getBeta() && getBeta().getType() != sums)) {
+  if (!isFlat || (chunk != 16 && chunk != 32 && chunk != 64) || !areAlike) {
     InFlightDiagnostic error =
-        emitOpError("expects shared-memory tiles of f32, sums and beta of C "
-                    "and rows of at least 3 C elements, C = 16, 32 or 64, but "
-                    "has ")
+        emitOpError("expects shared-memory tiles of f32, sums, beta, keys "
+                    "and beside them queries of C and rows of at least 3 C "
+                    "elements, with keys 3 C + 8, C = 16, 32 or 64, but has ")
         << sums;
-    if (getBeta())
-      error << ", " << getBeta().getType();
+    for (Value factors : {getBeta(), getKeys(), getQueries()})
+      if (factors)
+        error << ", " << factors.getType();
     return error << " and " << rows;
   }
   return success();
@@ -336,9 +340,9 @@ LogicalResult DecaysOp::verify() {
 
 void DecaysOp::getEffects(Effects &effects) {
   SideEffects::Resource *resource = SideEffects::DefaultResource::get();
-  effects.emplace_back(MemoryEffects::Read::get(), &getSumsMutable(), resource);
-  for (OpOperand &beta : getBetaMutable())
-    effects.emplace_back(MemoryEffects::Read::get(), &beta, resource);
+  for (OpOperand &operand : getOperation()->getOpOperands())
+    if (&operand != &getRowsMutable())
+      effects.emplace_back(MemoryEffects::Read::get(), &operand, resource);
   effects.emplace_back(MemoryEffects::Write::get(), &getRowsMutable(),
                        resource);
 }

@@ -217,12 +217,12 @@ def GdnTile_RefineOp : GdnTile_Op<"refine", [
 
         P_ij = factor grown_i (q_i . k_j) beta_j / grown_j,  j <= i
 
-    `beta` and `grown` being rows of `factors`, the latter left out if it is 1. P is made anew, what `p` lacks of it is
-    stored in the place of `low`, in the last `count` rows, and
+    `beta` and `grown` being rows of `factors`, the latter left out if it is 1. `scaled` is a row that, if it is there, stands
+    for factor grown_i. P is made anew, what `p` lacks of it is stored in the place of `low`, in the last `count` rows, and
 
         output' = output + round(late(error(u))) p^T + round(u) round(P - p)^T
 
-    Rows with grown_i below 1e-30 have no second part: there grown_i / grown_j has no digits.
+    Rows with grown_i, or scaled_i, below 1e-30 have no second part: there grown_i / grown_j has no digits.
 
     With `if` the op does that where the condition holds, the same in all warps, and hands its
     accumulators on elsewhere. Only in a role, for fragments of whole warpgroups. A branch in the program's own control
@@ -243,7 +243,7 @@ def GdnTile_RefineOp : GdnTile_Op<"refine", [
                        GdnTile_Fragment:$state, AnyMemRef:$k,
                        Optional<GdnTile_Fragment>:$output, Optional<AnyMemRef>:$p, Optional<AnyMemRef>:$q,
                        AnyMemRef:$factors, I64Attr:$count, I64Attr:$scale, OptionalAttr<I64Attr>:$beta,
-                       OptionalAttr<I64Attr>:$grown, OptionalAttr<F64Attr>:$factor);
+                       OptionalAttr<I64Attr>:$grown, OptionalAttr<I64Attr>:$scaled, OptionalAttr<F64Attr>:$factor);
   let results = (outs GdnTile_Fragment:$result, GdnTile_Fragment:$newState,
                       Optional<GdnTile_Fragment>:$newOutput);
   let extraClassDeclaration = [{

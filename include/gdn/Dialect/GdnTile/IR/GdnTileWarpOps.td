@@ -206,6 +206,7 @@ def GdnTile_BlockInverseOp : GdnTile_Op<"block_inverse", [
 }
 
 def GdnTile_DecaysOp : GdnTile_Op<"decays", [
+    AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "factors of tokens that follow from the sums of their gates";
   let description = [{
@@ -213,17 +214,30 @@ def GdnTile_DecaysOp : GdnTile_Op<"decays", [
 
         rows[i] = 2^s_i,  rows[C + i] = 2^(s_(C-1) - s_i) b_i,  rows[2 C + i] = scale 2^s_i
 
-    `sums` and `beta` are `memref<Cxf32>`, C = 16, 32 or 64, `rows` a tile of rank 1 with at least 3 C elements, all in shared
-    memory. By one warp, a token or two in each lane.
+    Where the keys, and queries, that these factors multiply are not normalised, `keys` and `queries`, p and r, are what
+    normalises them, r being 1 without `queries`. Then the first elements of `rows` become
+
+        rows[i] = p_i 2^s_i,  rows[C + i] = p_i 2^(s_(C-1) - s_i) b_i,  rows[2 C + i] = r_i scale 2^s_i
+
+    and 8 more behind them 2^s_(C-1) each.
+
+    `sums`, `beta`, `keys` and `queries` are `memref<Cxf32>`, C = 16, 32 or 64, `rows` a tile of rank 1 with at least 3 C
+    elements, or 3 C + 8, all in shared memory. By one warp, a token or two in each lane.
 
     ```mlir
     gdn_tile.decays %sums times %beta to %rows {scale = 0.125}
         : memref<64xf32, #shared> times memref<64xf32, #shared> to memref<192xf32, #shared>
     ```
   }];
-  let arguments = (ins AnyMemRef:$sums, Optional<AnyMemRef>:$beta, AnyMemRef:$rows, F64Attr:$scale);
+  let arguments = (ins AnyMemRef:$sums, Optional<AnyMemRef>:$beta, Optional<AnyMemRef>:$keys,
+                       Optional<AnyMemRef>:$queries, AnyMemRef:$rows, F64Attr:$scale);
+  let extraClassDeclaration = [{
+    /// Elements of 2^s_(C-1).
+    static constexpr int64_t kLastSize = 8;
+  }];
   let assemblyFormat = [{
-    $sums (`times` $beta^)? `to` $rows attr-dict `:` type($sums) (`times` type($beta)^)? `to` type($rows)
+    $sums (`times` $beta^)? (`keys` $keys^)? (`queries` $queries^)? `to` $rows attr-dict `:` type($sums)
+    (`times` type($beta)^)? (`keys` type($keys)^)? (`queries` type($queries)^)? `to` type($rows)
   }];
   let hasVerifier = 1;
 }

@@ -1,13 +1,15 @@
-//===- StepInputs.cpp - what a step kernel computes of its inputs ---------===//
+//===- RecurrenceInputs.cpp - what kernels make of raw inputs -------------===//
 //
 // Part of gdn, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "StepInputs.h"
+#include "RecurrenceInputs.h"
 
 #include "RowKernels.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace mlir::gdn;
@@ -90,8 +92,8 @@ static L2NormOp findNorm(Value buffer, Operation *reader) {
   return norm && getWhole(norm.getX()) ? norm : L2NormOp();
 }
 
-StepInputs StepInputs::find(RecurrenceOp op) {
-  StepInputs inputs;
+RecurrenceInputs RecurrenceInputs::findAll(RecurrenceOp op) {
+  RecurrenceInputs inputs;
   // One normalisation may serve both.
   if (op.getQ() == op.getK())
     return inputs;
@@ -103,7 +105,67 @@ StepInputs StepInputs::find(RecurrenceOp op) {
   return inputs;
 }
 
-SmallVector<Operation *> StepInputs::getOps() const {
+// In the split and segmented phases the kernel `prepare` does it, with a warp
+// for each value head. The factors of normalised keys and queries are those of
+// products and of what the scan rounds, which has the range of f32 in bf16
+// alone: a key of norm 1e-3 has the factor 1000.
+RecurrenceInputs RecurrenceInputs::find(RecurrenceOp op) {
+  ScheduleAttr schedule = *op.getSchedule();
+  Type type = op.getQType().getElementType();
+  if (schedule.getPhases() == Phases::Step)
+    return findAll(op);
+  if (schedule.getPhases() == Phases::Fused || op.hasChannelGate() ||
+      op.getErase() || type.isF32())
+    return {};
+  RecurrenceInputs inputs = findAll(op);
+  if (!type.isBF16() || !inputs.qNorm || !inputs.kNorm)
+    inputs.qNorm = inputs.kNorm = L2NormOp();
+  return inputs;
+}
+
+Value RecurrenceInputs::emitBeta(KernelBuilder &k, Value x) const {
+  linalg::LinalgOp map = betaMap;
+  if (map)
+    x = applyBody(k, map, {x, Value()}, x.getType());
+  return k.convert(x, k.getF32Type());
+}
+
+Value RecurrenceInputs::emitGate(KernelBuilder &k, Value x, Value rate,
+                                 Value bias) const {
+  if (linalg::LinalgOp map = gateMap)
+    x = applyBody(k, map, {x, Value()}, x.getType());
+  x = k.convert(x, k.getF32Type());
+  if (!gate)
+    return x;
+  if (bias)
+    x = k.fadd(x, k.convert(bias, k.getF32Type()));
+  return emitLogGate(k, x, rate, GateOp(gate).getLowerBound());
+}
+
+Value mlir::gdn::emitNormFactor(KernelBuilder &k, Value squares,
+                                L2NormOp norm) {
+  return math::RsqrtOp::create(
+      k, k.fadd(squares, k.constant(norm.getEps().convertToDouble())));
+}
+
+// A slice of columns after the other: whole rows take too many registers beside
+// products.
+void mlir::gdn::storeNormFactors(KernelBuilder &k, Value tile, L2NormOp norm,
+                                 Value to) {
+  auto type = cast<MemRefType>(tile.getType());
+  int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
+  int64_t slice = columns % 32 == 0 ? 32 : 16;
+  Value squares;
+  for (int64_t first = 0; first < columns; first += slice) {
+    Value x = k.loadF32({tile, {k.index(0), k.index(first)}, {0, 1}, {}},
+                        {rows, slice});
+    squares = squares ? k.fma(x, x, squares) : k.fmul(x, x);
+  }
+  k.store(emitNormFactor(k, k.sum(squares, {rows, 1}), norm),
+          {to, {k.index(0)}, {0}, {}});
+}
+
+SmallVector<Operation *> RecurrenceInputs::getOps() const {
   SmallVector<Operation *> ops;
   for (Operation *op :
        {L2NormOp(qNorm).getOperation(), L2NormOp(kNorm).getOperation(),
