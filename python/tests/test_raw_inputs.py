@@ -30,6 +30,12 @@ LAYER = {
     "qk_l2norm": True,
     "initial": "f32",
 }
+CHANNELS = {**LAYER, "gate": "channel", "gate_dtype": "f32", "lower_bound": -3.0}
+ERASE = {
+    **{key: value for key, value in CHANNELS.items() if key not in ("beta", "beta_dtype", "lower_bound")},
+    "erase_dtype": "bf16",
+    "write_dtype": "bf16",
+}
 NORMS_ALONE = {"beta": "value", "beta_dtype": "f32", "qk_l2norm": True, "initial": "f32"}
 # (schedule, heads, K, V, T, the rule's options)
 CASES = {
@@ -54,10 +60,20 @@ CASES = {
     "odd sizes": (SPLIT, (1, 2), 56, 72, 150, LAYER),
 }
 HOST_CASES = {**CASES, "chunks of 16": (dict(phases="split", chunk=16, value_block=16), (1, 2), 24, 40, 50, LAYER)}
+# With gates per channel their kernel stays, and that of a norm of more channels than a block has at once.
+CHANNEL_CASES = {
+    "channels": (SPLIT, (2, 2), 64, 64, 150, CHANNELS),
+    "channels, shared keys": (SPLIT, (1, 2), 128, 72, 75, CHANNELS),
+    "channels, segments": (dict(SPLIT, phases="segmented", segments=100), (1, 2), 64, 64, 330, CHANNELS),
+    "channels, no delta rule": (SPLIT, (1, 2), 56, 64, 75, dict(CHANNELS, beta=None, beta_dtype=None)),
+    "channels, erase and write": (SPLIT, (1, 2), 64, 64, 75, ERASE),
+}
+HOST_CASES.update(CHANNEL_CASES)
 # The separate kernels stay, or some of them, and the result is the same.
 REST = {
-    "f16": dict(dtype="f16"),
-    "fused": dict(phases="fused"),
+    "f16": ("layer", dict(dtype="f16")),
+    "fused": ("layer", dict(phases="fused")),
+    "high, channels": ("channels", dict(precision="high")),
 }
 
 
@@ -106,7 +122,15 @@ def test_by_ptx(at, name):
     rules.run(r, tokens, by_ptx("sm_90a", reverse=at % 2 == 1), raw)
 
 
-@pytest.mark.parametrize("name", ("layer", "no gates"))
+@pytest.mark.parametrize("dtype", ("bf16", "f16"))
+@pytest.mark.parametrize("name", CHANNEL_CASES)
+def test_channels_by_ptx(name, dtype):
+    r, tokens = case(name, dtype)
+    assert kernels(compiled(r, "sm_90a")) & {"l2norm", "gate"} == {"gate"}
+    rules.run(r, tokens, by_ptx("sm_90a", reverse=dtype == "f16"), raw)
+
+
+@pytest.mark.parametrize("name", ("layer", "no gates", "channels"))
 def test_by_ptx_of_sm_80(name):
     r, tokens = case(name)
     rules.run(r, tokens, by_ptx("sm_80"), raw)
@@ -114,12 +138,13 @@ def test_by_ptx_of_sm_80(name):
 
 @pytest.mark.parametrize("name", REST)
 def test_kernels_that_stay(name):
-    r, tokens = case("layer", **REST[name])
+    of, changes = REST[name]
+    r, tokens = case(of, **changes)
     assert "l2norm" in kernels(compiled(r, "sm_90a"))
     rules.run(r, tokens, by_ptx("sm_90a"), raw)
 
 
-@pytest.mark.parametrize("name", ("layer", "blocks of 128 rows", "no gates", "segments", "ahead", "ahead, no gates"))
+@pytest.mark.parametrize("name", ("layer", "blocks of 128 rows", "no gates", "segments", "ahead", "ahead, no gates", "channels"))
 def test_second_parts(name):
     """Rows with large entries: equal directions of keys of any size, and beta near 2."""
 
@@ -134,7 +159,8 @@ def test_second_parts(name):
             x["gate"][:, 129, 0] = 80
 
     r, tokens = case(name)
-    assert rules.run(r, tokens, by_ptx("sm_90a"), change) < 3e-3
+    # P has no second part with gates per channel.
+    assert rules.run(r, tokens, by_ptx("sm_90a"), change) < (4e-3 if r.gate == "channel" else 3e-3)
 
 
 def test_a_result_with_another_use():

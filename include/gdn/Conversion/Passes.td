@@ -77,10 +77,12 @@ def ConvertGdnToTilePass : Pass<"convert-gdn-to-tile", "mlir::ModuleOp"> {
     by another state, has no program: the kernel starts from zero or reads the
     other state itself. Likewise a `step` kernel does the work of `gdn.l2norm`,
     `gdn.gate` and elementwise linalg on q, k, gate and beta whose results nothing
-    else reads; these are not rounded in between. So does `prepare`, of 16-bit inputs
-    with gates per head or none and no erase; it normalises q and k only in bf16 and
-    both or none: their elements stay as they are, and what normalises a token is a
-    factor of products and of the rows that the scan reads. The kernels of `gdn.short_conv`
+    else reads; these are not rounded in between. So does `prepare`, of 16-bit inputs:
+    with gates per head or none and no erase all of it, but `gdn.l2norm` only in bf16;
+    with gates per channel all but the gates, and `gdn.l2norm` with at most 128 channels
+    and `precision = default`. It normalises both of q and k or none: their elements stay
+    as they are, and what normalises a token is a factor of products, of copies and of the
+    rows that the scan reads. The kernels of `gdn.short_conv`
     normalise the first heads of their result if `gdn.l2norm` would do it in place
     next.
   }];

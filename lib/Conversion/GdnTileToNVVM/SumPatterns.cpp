@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
+#include "MmaEmission.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -105,9 +106,52 @@ private:
   }
 };
 
+// The pairs of registers of 16 rows and 16 columns are the left operand of a
+// product as they stand, and the first and third, or second and fourth, the
+// right one: the same eight rows.
+struct SumSquaresPattern : TilePattern<SumSquaresOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(SumSquaresOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    auto type = cast<VectorType>(op.getValue().getType());
+    FragmentLayout layout = kernel.getLayout(type);
+    bool isBF16 = type.getElementType().isBF16();
+    Type pairType =
+        isBF16 ? e.i32() : VectorType::get(2, rewriter.getF16Type());
+    // Of its rows, 8 apart, a thread has this element of the diagonal, or a
+    // neighbour of the four that share them.
+    Value lane = e.andC(e.opaqueThreadId(), 31);
+    Value isSecond = e.equalsC(e.andC(lane, 4), 4);
+    Value owner = e.add(e.andC(lane, 28), e.shrC(lane, 3));
+    SmallVector<Value> sums;
+    for (int64_t row = 0, n = layout.getRowOffsets().size(); row < n;
+         row += 2) {
+      SmallVector<Value> acc(8, e.cF32(0.0));
+      for (int64_t k = 0; k < type.getDimSize(1); k += 16) {
+        SmallVector<Value> left;
+        for (int64_t i = 0; i < 4; ++i) {
+          int64_t at = layout.getRegister(row + i % 2, k / 4 + i / 2 * 2);
+          left.push_back(e.bitcast(adaptor.getValue()[at / 2], pairType));
+        }
+        for (int64_t half : {0, 1})
+          emitMma(e, 16, isBF16 ? NVVM::MMATypes::bf16 : NVVM::MMATypes::f16,
+                  left, {left[half], left[half + 2]},
+                  MutableArrayRef(acc).slice(4 * half, 4));
+      }
+      for (int64_t half : {0, 1})
+        sums.push_back(e.shuffleFrom(
+            e.select(isSecond, acc[6 * half + 1], acc[6 * half]), owner));
+    }
+    rewriter.replaceOpWithMultiple(op, {sums});
+    return success();
+  }
+};
+
 } // namespace
 
 void mlir::gdn::populateSumPatterns(const KernelLowering &kernel,
                                     RewritePatternSet &patterns) {
-  patterns.add<SumPattern>(kernel, patterns.getContext());
+  patterns.add<SumPattern, SumSquaresPattern>(kernel, patterns.getContext());
 }

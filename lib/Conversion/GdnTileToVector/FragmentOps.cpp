@@ -162,3 +162,26 @@ LogicalResult mlir::gdn::tile_to_vector::lowerSum(Lowering &lowering,
   lowering.setBuffer(op.getResult(), memref);
   return success();
 }
+
+LogicalResult
+mlir::gdn::tile_to_vector::lowerSumSquares(Lowering &lowering,
+                                           gdn_tile::SumSquaresOp op) {
+  ImplicitLocOpBuilder &b = lowering.b;
+  VectorType from = getFragmentType(op.getValue());
+  int64_t width = getPieceWidth(from.getDimSize(1));
+  Value zero = lowering.splat(0.0, VectorType::get(width, b.getF32Type()));
+  Value first = lowering.index(0), columns = lowering.index(from.getDimSize(1));
+  Value memref = lowering.allocateFragment(getFragmentType(op.getResult()));
+  lowering.loop(from.getDimSize(0), 1, [&](Value i) {
+    Value sums = lowering.reduce(
+        first, columns, width, zero, [&](Value j, Value acc) -> Value {
+          Value x = lowering.toF32(lowering.piece(op.getValue(), i, j, width));
+          return arith::AddFOp::create(b, acc, arith::MulFOp::create(b, x, x));
+        });
+    Value total =
+        vector::ReductionOp::create(b, vector::CombiningKind::ADD, sums);
+    memref::StoreOp::create(b, total, memref, ValueRange{i, first});
+  });
+  lowering.setBuffer(op.getResult(), memref);
+  return success();
+}

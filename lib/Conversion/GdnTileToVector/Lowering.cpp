@@ -282,6 +282,8 @@ LogicalResult Lowering::lowerOp(Operation *op) {
       .Case(
           [&](gdn_tile::AfterLoadsOp op) { return lowerAfterLoads(*this, op); })
       .Case([&](gdn_tile::SumOp op) { return lowerSum(*this, op); })
+      .Case(
+          [&](gdn_tile::SumSquaresOp op) { return lowerSumSquares(*this, op); })
       .Case([&](gdn_tile::CumsumOp op) { return lowerCumsum(*this, op); })
       .Case([&](gdn_tile::DecaysOp op) { return lowerDecays(*this, op); })
       .Case([&](gdn_tile::ScoresOp op) { return lowerScores(*this, op); })

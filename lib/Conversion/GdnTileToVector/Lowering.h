@@ -147,6 +147,7 @@ int64_t getPieceWidth(int64_t size);
 
 // FragmentOps.cpp
 LogicalResult lowerSum(Lowering &lowering, gdn_tile::SumOp op);
+LogicalResult lowerSumSquares(Lowering &lowering, gdn_tile::SumSquaresOp op);
 
 // MemoryOps.cpp
 LogicalResult lowerCopyIn(Lowering &lowering, gdn_tile::CopyInOp op);

@@ -13,9 +13,10 @@
 //   A    = (I + beta_i sum_c left_ic k_jc exp(G_ic - G_jc))^-1       i > j
 //   scale exp(G) o Q;  exp(G) o left;  exp(G_C - G) o K;  exp(G_C)
 //
-// left is k, or erase o k. The channels are walked in pieces, with P and what
-// is inverted for A as accumulators: all the rest of the work on a channel
-// stays in shared memory.
+// left is k, or erase o k. Raw q and k are normalised by factors of all of
+// these, rsqrt(sum(k^2) + eps) of each token. The channels are walked in
+// pieces, with P and what is inverted for A as accumulators: all the rest of
+// the work on a channel stays in shared memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,6 +47,10 @@ private:
   SmallVector<Value> buildPieces();
   void buildPiece(SmallVectorImpl<Value> &accs);
   void copyPiece();
+  void findNorms();
+  Value loadBeta(Shape2 shape);
+  Value normalised(Value products, Value ofRows);
+  Value times(Value x, Value factor) { return factor ? k.fmul(x, factor) : x; }
   SmallVector<Value> addScores(ValueRange accs);
   void writeDecayedCopies();
   Value columnsOf(Value tile, int64_t first);
@@ -76,8 +81,10 @@ private:
       restK, decay;
   // Shared tiles.
   Value qTile, kTile, leftTile, sums, betaTile;
-  // The chunk, its beta, and the piece of its channels.
-  Value slot, head, row, rows, factors, channel, channelsLeft;
+  // The chunk, its beta, the piece of its channels, and what normalises its
+  // queries and keys, columns; null if they are normalised.
+  Value slot, head, row, rows, factors, channel, channelsLeft, ofQueries,
+      ofKeys;
 };
 
 } // namespace
@@ -149,6 +156,36 @@ void ChannelPrepareKernel::copyPiece() {
   k.store(k.convert(k.fmul(keys, factor), tileType), whole(k, leftTile));
 }
 
+// The keys' factors are a row, too: in the tile of the sums, behind its
+// columns.
+void ChannelPrepareKernel::findNorms() {
+  if (!plan.normalises)
+    return;
+  auto factorsOf = [&](Value tile, L2NormOp norm) {
+    Value all = k.load(whole(k, tile), {c, piece});
+    return emitNormFactor(k, k.sumSquares(all), norm);
+  };
+  ofQueries = factorsOf(qTile, plan.inputs.qNorm);
+  ofKeys = factorsOf(kTile, plan.inputs.kNorm);
+  k.store(ofKeys, {sums, {k.index(0), k.index(piece)}, {0}, {}});
+}
+
+Value ChannelPrepareKernel::loadBeta(Shape2 shape) {
+  Value raw = k.load({beta, {row, head}, {0}, {rows}}, shape);
+  Value made = plan.inputs.emitBeta(k, raw);
+  return plan.inputs.makesBeta() ? RecurrenceInputs::emitTokens(k, made, rows)
+                                 : made;
+}
+
+// Products with keys, of rows with factors.
+Value ChannelPrepareKernel::normalised(Value products, Value ofRows) {
+  if (!plan.normalises)
+    return products;
+  Value ofColumns =
+      k.load({sums, {k.index(0), k.index(piece)}, {0}, {}}, {1, c});
+  return k.fmul(k.fmul(products, ofRows), ofColumns);
+}
+
 SmallVector<Value> ChannelPrepareKernel::addScores(ValueRange accs) {
   Value left, strictAcc;
   Type fragment = accs[0].getType(), strictType;
@@ -159,7 +196,11 @@ SmallVector<Value> ChannelPrepareKernel::addScores(ValueRange accs) {
   }
   auto op = gdn_tile::ScoresOp::create(k, fragment, strictType, qTile, kTile,
                                        sums, accs[0], left, strictAcc);
-  return SmallVector<Value>(op.getResults());
+  SmallVector<Value> results(op.getResults());
+  results[0] = normalised(results[0], ofQueries);
+  if (plan.isDelta)
+    results[1] = normalised(results[1], ofKeys);
+  return results;
 }
 
 // Columns of a tile from a constant one on, f32 or as they are stored.
@@ -214,8 +255,8 @@ void ChannelPrepareKernel::writeDecayedCopies() {
   };
   SmallVector<Value> queries = loadAll(qTile);
   writeKeys(qTile, decayedQ, [&](int64_t first) {
-    Value scaled =
-        k.fmul(extend(queries, first), k.constant(plan.op.getScaleValue()));
+    Value scaled = k.fmul(times(extend(queries, first), ofQueries),
+                          k.constant(plan.op.getScaleValue()));
     return k.fmul(scaled, k.exp2(sumsTo(first)));
   });
   SmallVector<Value> keys = loadAll(kTile);
@@ -225,11 +266,12 @@ void ChannelPrepareKernel::writeDecayedCopies() {
   writeKeys(qTile, restK, [&](int64_t first) {
     Value end =
         k.load({sums, {k.index(c), k.index(first)}, {1}, {}}, {1, slice.cols});
-    return k.fmul(extend(keys, first), k.exp2(k.fsub(end, sumsTo(first))));
+    return k.fmul(times(extend(keys, first), ofKeys),
+                  k.exp2(k.fsub(end, sumsTo(first))));
   });
   if (plan.isDelta)
     writeKeys(leftTile, decayedK, [&](int64_t first) {
-      return k.fmul(extend(left, first), k.exp2(sumsTo(first)));
+      return k.fmul(times(extend(left, first), ofKeys), k.exp2(sumsTo(first)));
     });
 }
 
@@ -249,8 +291,7 @@ void ChannelPrepareKernel::writeTile(Value fragment, Value workspace,
 void ChannelPrepareKernel::writeScores(Value products) {
   Value scaled = k.fmul(products, k.constant(plan.op.getScaleValue()));
   if (plan.isUnit)
-    scaled =
-        k.fmul(scaled, k.loadF32({beta, {row, head}, {0}, {rows}}, {1, c}));
+    scaled = k.fmul(scaled, loadBeta({1, c}));
   for (auto [part, fragment] :
        llvm::enumerate(k.split(scaled, plan.type, plan.parts)))
     writeTile(fragment, scores, partOf(k, slot, head, part, plan.parts));
@@ -302,6 +343,7 @@ void ChannelPrepareKernel::buildPiece(SmallVectorImpl<Value> &accs) {
                      ? k.index(piece)
                      : k.sub(k.index(plan.keySize), channel);
   copyPiece();
+  findNorms();
   accs = addScores(accs);
   if (isOnly)
     writeScores(accs[0]);
@@ -338,7 +380,7 @@ void ChannelPrepareKernel::buildChunk() {
   // Early, but in registers: a tile would be too much for the third block on an
   // SM. With erase nothing is left for beta to do.
   if (beta)
-    factors = k.loadF32({beta, {row, head}, {0}, {rows}}, {c, 1});
+    factors = loadBeta({c, 1});
   else if (plan.isDelta)
     factors = k.broadcast(k.constant(1.0), {c, 1});
   SmallVector<Value> products = buildPieces();

@@ -64,10 +64,25 @@ Value ChunkPrepare::multiplyKeys() {
 
 Value ChunkPrepare::multiplyQueries() {
   if (out.queries)
-    storeNormFactors(k, in.q, plan.inputs.qNorm, out.queries);
+    storeQueryFactors();
   Value queries = k.load(whole(k, in.q), {c, plan.keyPad});
   return k.fmul(k.mma(queries, in.k, Value(), /*transposeB=*/true),
                 k.constant(scale));
+}
+
+// A slice of columns after the other, of which few registers are taken. Beside
+// a scan the tensor cores are those of its products: sums of squares there
+// wait.
+void ChunkPrepare::storeQueryFactors() {
+  int64_t slice = plan.keyPad % 32 == 0 ? 32 : 16;
+  Value squares;
+  for (int64_t first = 0; first < plan.keyPad; first += slice) {
+    Value x =
+        k.loadF32({in.q, {k.index(0), k.index(first)}, {0, 1}, {}}, {c, slice});
+    squares = squares ? k.fma(x, x, squares) : k.fmul(x, x);
+  }
+  k.store(emitNormFactor(k, k.sum(squares, {c, 1}), plan.inputs.qNorm),
+          {out.queries, {k.index(0)}, {0}, {}});
 }
 
 // By one warp: the sums of 64 gates are few instructions.

@@ -234,6 +234,12 @@ Value KernelBuilder::sum(Value fragment, Shape2 shape) {
       *this, VectorType::get({shape.rows, shape.cols}, getF32Type()), fragment);
 }
 
+Value KernelBuilder::sumSquares(Value fragment) {
+  int64_t rows = cast<VectorType>(fragment.getType()).getDimSize(0);
+  return gdn_tile::SumSquaresOp::create(
+      *this, VectorType::get({rows, 1}, getF32Type()), fragment);
+}
+
 Value KernelBuilder::any(Value condition) {
   return gdn_tile::AnyOp::create(*this, getI1Type(), condition);
 }

@@ -114,6 +114,8 @@ public:
   /// holds.
   Value ownRows(Value fragment, int64_t column);
   Value sum(Value fragment, Shape2 shape);
+  /// Of the rows of a fragment of 16 bits, a column.
+  Value sumSquares(Value fragment);
   /// Whether a condition holds anywhere, an i1; in each column.
   Value any(Value condition);
   Value anyOfColumns(Value condition);

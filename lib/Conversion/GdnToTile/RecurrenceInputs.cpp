@@ -14,6 +14,9 @@
 using namespace mlir;
 using namespace mlir::gdn;
 
+/// Key channels of which a block has the tiles at once, with gates per channel.
+constexpr int64_t kMaxNormalisedKeys = 128;
+
 /// The op that writes `buffer`, if the buffer is made for it: an allocation in
 /// the block of `reader` that the two alone use.
 static Operation *findProducer(Value buffer, Operation *reader) {
@@ -105,22 +108,43 @@ RecurrenceInputs RecurrenceInputs::findAll(RecurrenceOp op) {
   return inputs;
 }
 
-// In the split and segmented phases the kernel `prepare` does it, with a warp
-// for each value head. The factors of normalised keys and queries are those of
-// products and of what the scan rounds, which has the range of f32 in bf16
-// alone: a key of norm 1e-3 has the factor 1000.
+// In the split and segmented phases the kernel `prepare` does it. With a warp
+// for each value head what normalises keys and queries are factors of products
+// and of what the scan rounds, which has the range of f32 in bf16 alone: a key
+// of norm 1e-3 has the factor 1000. With gates per channel they are factors of
+// copies, so that these are normalised; all channels are needed for them.
 RecurrenceInputs RecurrenceInputs::find(RecurrenceOp op) {
   ScheduleAttr schedule = *op.getSchedule();
   Type type = op.getQType().getElementType();
   if (schedule.getPhases() == Phases::Step)
     return findAll(op);
-  if (schedule.getPhases() == Phases::Fused || op.hasChannelGate() ||
-      op.getErase() || type.isF32())
+  bool hasChannels = op.hasChannelGate();
+  if (schedule.getPhases() == Phases::Fused || type.isF32() ||
+      (op.getErase() && !hasChannels))
     return {};
   RecurrenceInputs inputs = findAll(op);
-  if (!type.isBF16() || !inputs.qNorm || !inputs.kNorm)
+  bool canNormalise =
+      hasChannels ? !schedule.isHigh() && op.getKeySize() <= kMaxNormalisedKeys
+                  : type.isBF16();
+  if (!canNormalise || !inputs.qNorm || !inputs.kNorm)
     inputs.qNorm = inputs.kNorm = L2NormOp();
+  // The kernel adds gates up while it copies them.
+  if (hasChannels) {
+    inputs.gate = GateOp();
+    inputs.gateMap = linalg::LinalgOp();
+  }
   return inputs;
+}
+
+Value RecurrenceInputs::emitTokens(KernelBuilder &k, Value made, Value count) {
+  auto type = cast<VectorType>(made.getType());
+  Shape2 shape{type.getDimSize(0), type.getDimSize(1)};
+  Value limit = arith::IndexCastOp::create(k, k.getI32Type(), count);
+  bool isColumn = shape.rows != 1;
+  Value token =
+      k.iota(isColumn ? Shape2{shape.rows, 1} : Shape2{1, shape.cols});
+  Value isToken = k.compare(arith::CmpIPredicate::slt, token, limit);
+  return k.select(k.broadcast(isToken, shape), made, k.constant(0.0));
 }
 
 Value RecurrenceInputs::emitBeta(KernelBuilder &k, Value x) const {
@@ -146,23 +170,6 @@ Value mlir::gdn::emitNormFactor(KernelBuilder &k, Value squares,
                                 L2NormOp norm) {
   return math::RsqrtOp::create(
       k, k.fadd(squares, k.constant(norm.getEps().convertToDouble())));
-}
-
-// A slice of columns after the other: whole rows take too many registers beside
-// products.
-void mlir::gdn::storeNormFactors(KernelBuilder &k, Value tile, L2NormOp norm,
-                                 Value to) {
-  auto type = cast<MemRefType>(tile.getType());
-  int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
-  int64_t slice = columns % 32 == 0 ? 32 : 16;
-  Value squares;
-  for (int64_t first = 0; first < columns; first += slice) {
-    Value x = k.loadF32({tile, {k.index(0), k.index(first)}, {0, 1}, {}},
-                        {rows, slice});
-    squares = squares ? k.fma(x, x, squares) : k.fmul(x, x);
-  }
-  k.store(emitNormFactor(k, k.sum(squares, {rows, 1}), norm),
-          {to, {k.index(0)}, {0}, {}});
 }
 
 SmallVector<Operation *> RecurrenceInputs::getOps() const {

@@ -39,6 +39,9 @@ struct RecurrenceInputs {
   /// null where there are none.
   Value emitGate(KernelBuilder &k, Value x, Value rate, Value bias) const;
   Value emitBeta(KernelBuilder &k, Value x) const;
+  /// What was made of tokens that there are, `count`, the rows of a fragment
+  /// or, of a single one, its columns; 0 for those behind.
+  static Value emitTokens(KernelBuilder &k, Value made, Value count);
 
 private:
   static RecurrenceInputs findAll(RecurrenceOp op);
@@ -46,9 +49,6 @@ private:
 
 /// The factor that normalises x, of whose squares `squares` is the sum.
 Value emitNormFactor(KernelBuilder &k, Value squares, L2NormOp norm);
-/// Those of the rows of a tile of 16 bits, to a vector.
-void storeNormFactors(KernelBuilder &k, Value tile, L2NormOp norm, Value to);
-
 } // namespace mlir::gdn
 
 #endif // GDN_LIB_CONVERSION_GDNTOTILE_RECURRENCEINPUTS_H

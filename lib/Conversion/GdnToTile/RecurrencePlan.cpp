@@ -204,13 +204,15 @@ void RecurrencePlan::takeInputs(const RecurrenceInputs &taken) {
 }
 
 bool RecurrencePlan::hasGateRow(GateRow row) const {
+  // Copies with decays are normalised themselves.
+  bool hasFactors = normalises && gateKind != GateKind::Channel;
   if (row == kDecay)
-    return normalises;
+    return hasFactors;
   if (row == kSums)
     return scoresAhead && gateKind == GateKind::Head;
   if (row == kQueries)
     return scalesOutput();
-  if (gateKind == GateKind::Head || normalises)
+  if (gateKind == GateKind::Head || hasFactors)
     return row != kBeta || isUnit;
   return row == kRest && isUnit;
 }

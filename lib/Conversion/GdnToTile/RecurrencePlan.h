@@ -45,11 +45,12 @@ struct StateStart {
 /// more: beta alone, for the second part of P. Without such gates beta is the
 /// only row, the second.
 ///
-/// Where q and k come raw (`RecurrencePlan::normalises`) the same rows hold
-/// what normalises them: r of the keys in the first two, r of the queries in
-/// the third, and r^2 of the keys beside beta, so that beta over the first row
-/// is the factor of a column of P. They are all there without gates too, of
-/// gates that are 0. exp(G_C), which is no element of a row then, is kDecay.
+/// Where q and k come raw (`RecurrencePlan::normalises`), without gates per
+/// channel, the same rows hold what normalises them: r of the keys in the first
+/// two, r of the queries in the third, and r^2 of the keys beside beta, so that
+/// beta over the first row is the factor of a column of P. They are all there
+/// without gates too, of gates that are 0. exp(G_C), which is no element of a
+/// row then, is kDecay.
 ///
 /// What makes P beside a scan finds G, in log2 units, in kSums. Of raw inputs P
 /// and the third row have no factors of the queries then: they are those of

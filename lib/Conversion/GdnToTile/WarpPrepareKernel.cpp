@@ -57,6 +57,7 @@ private:
   void makeGatesAndBetas();
   void prefetchTiles();
   void buildProducts();
+  Value storeFactors(Value rows, L2NormOp norm, Value tile);
   Value multiplyTiles(int64_t i);
   Value mergeProducts(Value squares, Value read);
   void buildTask(Value item);
@@ -176,10 +177,7 @@ Value WarpPrepareKernel::makeTile(Value memref,
   Shape2 shape{c, heads == 1 ? 1 : kHeadColumns};
   Value raw =
       k.load({memref, {row, firstHead}, {0, 1}, {rows, headsLeft()}}, shape);
-  Value count = arith::IndexCastOp::create(k, k.getI32Type(), rows);
-  Value isToken = k.compare(arith::CmpIPredicate::slt, k.iota({c, 1}), count);
-  Value made =
-      k.select(k.broadcast(isToken, shape), make(raw), k.constant(0.0));
+  Value made = RecurrenceInputs::emitTokens(k, make(raw), rows);
   Value tile = k.tile({shape.rows, shape.cols}, k.getF32Type());
   k.store(made, whole(k, tile));
   return tile;
@@ -237,16 +235,24 @@ Value WarpPrepareKernel::mergeProducts(Value squares, Value read) {
       squares, read);
 }
 
+// What normalises raw rows, a column, and the same in a tile.
+Value WarpPrepareKernel::storeFactors(Value rows, L2NormOp norm, Value tile) {
+  Value factors = emitNormFactor(k, k.sumSquares(rows), norm);
+  k.store(factors, {tile, {k.index(0)}, {0}, {}});
+  return factors;
+}
+
 // The products of a key head.
 Value WarpPrepareKernel::multiplyTiles(int64_t i) {
-  Value kTile = tileAt(kTiles, k.index(i)), read, squares, ofKeys;
-  if (plan.normalises) {
-    ofKeys = tileAt(allKeyFactors, k.index(i));
-    storeNormFactors(k, kTile, plan.inputs.kNorm, ofKeys);
-    if (q)
-      storeNormFactors(k, qTiles, plan.inputs.qNorm, queryFactors);
-  }
+  Value kTile = tileAt(kTiles, k.index(i)), read, squares, ofRows, ofColumns;
+  if (queryFactors)
+    storeFactors(k.load(whole(k, qTiles), {c, kp}), plan.inputs.qNorm,
+                 queryFactors);
   Value rows = k.load(whole(k, kTile), {c, kp});
+  if (plan.normalises) {
+    ofColumns = tileAt(allKeyFactors, k.index(i));
+    ofRows = storeFactors(rows, plan.inputs.kNorm, ofColumns);
+  }
   if (q) {
     Value factor = k.constant(plan.op.getScaleValue());
     if (queryFactors && !plan.scalesOutput())
@@ -257,10 +263,10 @@ Value WarpPrepareKernel::multiplyTiles(int64_t i) {
   }
   if (plan.isDelta)
     squares = k.mma(rows, kTile, Value(), /*transposeB=*/true);
-  if (squares && ofKeys)
-    squares = k.fmul(squares, k.load(whole(k, ofKeys), {1, c}));
+  if (squares && ofColumns)
+    squares = k.fmul(squares, k.load(whole(k, ofColumns), {1, c}));
   Value merged = mergeProducts(squares, read);
-  return ofKeys ? k.fmul(merged, k.load(whole(k, ofKeys), {c, 1})) : merged;
+  return ofRows ? k.fmul(merged, ofRows) : merged;
 }
 
 void WarpPrepareKernel::buildProducts() {

@@ -149,3 +149,21 @@ func.func @refine_scores(%x: memref<16x16xbf16>, %y: memref<16x16xf32>) attribut
   gdn_tile.store %r#2, %y[%c0, %c0] dims [0, 1] : vector<16x16xf32>, memref<16x16xf32>
   return
 }
+
+// -----
+
+// Two products for each 16 columns, of the registers of the fragment alone: with the rows above eight and below. Of the
+// four threads that share rows one has the diagonal.
+
+// CHECK-LABEL: llvm.func @squares(
+// CHECK-COUNT-4: nvvm.mma.sync A[{{.*}}] B[{{.*}}] {{.*}}bf16
+// CHECK-NOT: nvvm.mma.sync
+// CHECK-COUNT-2: nvvm.shfl.sync idx
+// CHECK-NOT: nvvm.shfl
+func.func @squares(%x: memref<64x32xbf16>, %y: memref<64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %v = gdn_tile.load %x[%c0, %c0] dims [0, 1] : memref<64x32xbf16>, vector<64x32xbf16>
+  %s = gdn_tile.sum_squares %v : vector<64x32xbf16> to vector<64x1xf32>
+  gdn_tile.store %s, %y[%c0] dims [0] : vector<64x1xf32>, memref<64xf32>
+  return
+}

@@ -9,31 +9,32 @@
 // CHECK-NOT: gdn_tile.copy_in
 // Gates of all heads of the block; tokens behind the end have none.
 // CHECK: %[[RAW:.*]] = gdn_tile.load %[[A]]{{.*}} valid(%{{.*}}, %c2) : memref<256x2xbf16>, vector<64x8xbf16>
-// CHECK: %[[IS:.*]] = arith.cmpi slt, {{.*}} : vector<64x1xi32>
-// CHECK: %[[ALL:.*]] = vector.broadcast %[[IS]] : vector<64x1xi1> to vector<64x8xi1>
 // CHECK: gdn_tile.load %[[RATE]]
 // CHECK: gdn_tile.load %[[BIAS]]
 // CHECK: %[[WIDE:.*]] = arith.extf %[[RAW]]
 // CHECK: math.exp2
+// CHECK: %[[IS:.*]] = arith.cmpi slt, {{.*}} : vector<64x1xi32>
+// CHECK: %[[ALL:.*]] = vector.broadcast %[[IS]] : vector<64x1xi1> to vector<64x8xi1>
 // CHECK: %[[GATES:.*]] = arith.select %[[ALL]], %{{.*}}, %{{.*}} : vector<64x8xi1>, vector<64x8xf32>
 // CHECK: gdn_tile.store %[[GATES]], %[[G:.*]][%c0, %c0]
 // CHECK: %[[LOGITS:.*]] = gdn_tile.load %[[B]]{{.*}} vector<64x8xbf16>
 // CHECK: arith.extf %[[LOGITS]]
 // CHECK: arith.negf
-// The factors of the keys, then those of the queries.
-// CHECK: gdn_tile.sum %{{.*}} : vector<64x32xf32> to vector<64x1xf32>
-// CHECK: %[[KF:.*]] = math.rsqrt {{.*}} : vector<64x1xf32>
-// CHECK: gdn_tile.store %[[KF]], %[[KEYS:.*]][%c0]
-// CHECK: gdn_tile.sum %{{.*}} : vector<64x32xf32> to vector<64x1xf32>
+// The factors of the queries, then those of the keys.
+// CHECK: %[[QS:.*]] = gdn_tile.sum_squares %{{.*}} : vector<64x64xbf16> to vector<64x1xf32>
 // CHECK: %[[QF:.*]] = math.rsqrt {{.*}} : vector<64x1xf32>
 // CHECK: gdn_tile.store %[[QF]], %[[QUERIES:.*]][%c0]
+// CHECK: %[[ROWS:.*]] = gdn_tile.load %{{.*}} vector<64x64xbf16>
+// CHECK: gdn_tile.sum_squares %[[ROWS]] :
+// CHECK: %[[KF:.*]] = math.rsqrt {{.*}} : vector<64x1xf32>
+// CHECK: gdn_tile.store %[[KF]], %[[KEYS:.*]][%c0]
 // The products are of the raw tiles.
 // CHECK: gdn_tile.load %[[QUERIES]]{{.*}} vector<1x64xf32>
-// CHECK: gdn_tile.mma
-// CHECK: gdn_tile.mma
+// CHECK: gdn_tile.mma %[[ROWS]]
+// CHECK: gdn_tile.mma %[[ROWS]]
 // CHECK: gdn_tile.load %[[KEYS]]{{.*}} vector<1x64xf32>
 // CHECK: arith.select
-// CHECK: gdn_tile.load %[[KEYS]]{{.*}} vector<64x1xf32>
+// CHECK: vector.broadcast %[[KF]]
 // CHECK: gdn_tile.each_warp
 // CHECK: gdn_tile.cumsum %{{.*}} of %[[G]] column
 // CHECK: gdn_tile.decays %{{.*}} times %{{.*}} keys %[[KEYS]] queries %[[QUERIES]] to %{{.*}} : {{.*}} to memref<200xf32
@@ -105,8 +106,34 @@ func.func @ahead(%q: tensor<1x256x2x64xbf16>, %k: tensor<1x256x2x64xbf16>, %v: t
 
 // -----
 
-// f16 has no range for what rounding of normalised values would have to hold: only gates are made in prepare. Of gates
-// per channel, and fused, all kernels stay.
+// With gates per channel their kernel stays, which prepare adds up while it copies them; q and k are normalised by factors
+// of the copies with decays.
+
+// CHECK-LABEL: func @channels_prepare(
+// CHECK-COUNT-2: gdn_tile.sum_squares
+// CHECK: gdn_tile.scores
+// CHECK-LABEL: func @channels(
+// CHECK-NOT: l2norm
+// CHECK: gdn_tile.launch @channels_gate grid
+// CHECK: gdn_tile.launch @channels_prepare grid
+func.func @channels(%q: tensor<1x256x2x64xf16>, %k: tensor<1x256x2x64xf16>, %v: tensor<1x256x2x64xf16>,
+    %a: tensor<1x256x2x64xf32>, %rate: tensor<2xf32>, %o: tensor<1x256x2x64xf16>, %s: tensor<1x2x64x64xf32>)
+    -> (tensor<1x256x2x64xf16>, tensor<1x2x64x64xf32>) {
+  %e = tensor.empty() : tensor<1x256x2x64xf16>
+  %qn = gdn.l2norm ins(%q : tensor<1x256x2x64xf16>) outs(%e : tensor<1x256x2x64xf16>) -> tensor<1x256x2x64xf16>
+  %kn = gdn.l2norm ins(%k : tensor<1x256x2x64xf16>) outs(%e : tensor<1x256x2x64xf16>) -> tensor<1x256x2x64xf16>
+  %ge = tensor.empty() : tensor<1x256x2x64xf32>
+  %g = gdn.gate ins(%a, %rate : tensor<1x256x2x64xf32>, tensor<2xf32>) outs(%ge : tensor<1x256x2x64xf32>) -> tensor<1x256x2x64xf32>
+  %0:2 = gdn.recurrence ins(%qn, %kn, %v : tensor<1x256x2x64xf16>, tensor<1x256x2x64xf16>, tensor<1x256x2x64xf16>)
+      gate(%g : tensor<1x256x2x64xf32>) outs(%o, %s : tensor<1x256x2x64xf16>, tensor<1x2x64x64xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>}
+      -> tensor<1x256x2x64xf16>, tensor<1x2x64x64xf32>
+  return %0#0, %0#1 : tensor<1x256x2x64xf16>, tensor<1x2x64x64xf32>
+}
+
+// -----
+
+// f16 has no range for what the scan rounds beside raw keys: only gates are made in prepare. Fused, all kernels stay.
 
 // CHECK-LABEL: func @half(
 // CHECK: gdn_tile.launch @half_l2norm grid

@@ -185,6 +185,38 @@ func.func @f(%a: vector<64x16xf32>) {
 
 // -----
 
+func.func @f(%a: vector<64x24xbf16>) {
+  // expected-error @+1 {{expects vector<MxK> of f16 or bf16, K a multiple of 16, to vector<Mx1xf32>, but has 'vector<64x24xbf16>' to 'vector<64x1xf32>'}}
+  %0 = gdn_tile.sum_squares %a : vector<64x24xbf16> to vector<64x1xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: vector<64x16xf32>) {
+  // expected-error @+1 {{but has 'vector<64x16xf32>' to 'vector<64x1xf32>'}}
+  %0 = gdn_tile.sum_squares %a : vector<64x16xf32> to vector<64x1xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: vector<64x16xbf16>) {
+  // expected-error @+1 {{but has 'vector<64x16xbf16>' to 'vector<1x16xf32>'}}
+  %0 = gdn_tile.sum_squares %a : vector<64x16xbf16> to vector<1x16xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: vector<8x16xbf16>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 2>} {
+  // expected-error @+1 {{needs a kernel of the accumulator layout}}
+  %0 = gdn_tile.sum_squares %a : vector<8x16xbf16> to vector<8x1xf32>
+  return
+}
+
+// -----
+
 func.func @f(%a: vector<64x16xbf16>) {
   // expected-error @+1 {{cannot sum 'vector<64x16xbf16>' to 'vector<64x1xbf16>'}}
   %0 = gdn_tile.sum %a : vector<64x16xbf16> to vector<64x1xbf16>

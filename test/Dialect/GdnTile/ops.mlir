@@ -61,6 +61,13 @@ func.func @products(%k: memref<?x2x128xbf16>, %s: memref<?x4x64x128xf32>, %o: me
   return
 }
 
+// CHECK-LABEL: func @squares
+func.func @squares(%a: vector<64x32xf16>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  // CHECK: gdn_tile.sum_squares %{{.*}} : vector<64x32xf16> to vector<64x1xf32>
+  %0 = gdn_tile.sum_squares %a : vector<64x32xf16> to vector<64x1xf32>
+  return
+}
+
 // CHECK-LABEL: func @rows
 // CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 16>
 func.func @rows(%x: memref<?x64xf32>)

@@ -1,7 +1,7 @@
 // RUN: gdn-opt %s -convert-gdn-tile-to-vector -gdn-lower-to-llvm \
 // RUN:   | mlir-runner -e main -entry-point-result=void -shared-libs=%runner_libs | FileCheck %s
 
-// Row sums and column sums, bounded and transposed accesses, fragments that
+// Row sums and column sums, sums of squares, bounded and transposed accesses, fragments that
 // are carried by scf.for, scf.while and scf.if.
 
 #rows = #gdn_tile.kernel<warps = 1, layout = rows, lanes = 4>
@@ -90,7 +90,18 @@ func.func @corner(%x: memref<?x8xf32>, %y: memref<?x4xf32>, %m: index, %n: index
   return
 }
 
-func.func @host(%x: memref<?x16xf32>, %y: memref<?xf32>, %sums: memref<?x16xf32>,
+// squares[i] = sum of the squares of row i, of bf16.
+func.func @squares(%x: memref<?x16xf32>, %squares: memref<?xf32>, %rows: index) attributes {gdn_tile.kernel = #accumulator} {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %v = gdn_tile.load %x[%c0, %c0] dims [0, 1] valid(%rows, %c16) : memref<?x16xf32>, vector<16x16xf32>
+  %half = arith.truncf %v : vector<16x16xf32> to vector<16x16xbf16>
+  %s = gdn_tile.sum_squares %half : vector<16x16xbf16> to vector<16x1xf32>
+  gdn_tile.store %s, %squares[%c0] dims [0] valid(%rows) : vector<16x1xf32>, memref<?xf32>
+  return
+}
+
+func.func @host(%x: memref<?x16xf32>, %y: memref<?xf32>, %sums: memref<?x16xf32>, %squares: memref<?xf32>,
                 %a: memref<?x8xf32>, %b: memref<?x4xf32>) {
   %c2 = arith.constant 2 : index
   %c1 = arith.constant 1 : index
@@ -100,6 +111,7 @@ func.func @host(%x: memref<?x16xf32>, %y: memref<?xf32>, %sums: memref<?x16xf32>
   %c11 = arith.constant 11 : index
   %c4 = arith.constant 4 : index
   gdn_tile.launch @sums grid(%c2) (%x, %y, %sums, %c11 : memref<?x16xf32>, memref<?xf32>, memref<?x16xf32>, index)
+  gdn_tile.launch @squares grid(%c1) (%x, %squares, %c11 : memref<?x16xf32>, memref<?xf32>, index)
   gdn_tile.launch @carried grid(%c1) (%a, %c7, %c4 : memref<?x8xf32>, index, index)
   gdn_tile.launch @corner grid(%c1) (%a, %b, %c3, %c5 : memref<?x8xf32>, memref<?x4xf32>, index, index)
   return
@@ -118,10 +130,12 @@ func.func @main() {
   %x = memref.alloc(%c12) : memref<?x16xf32>
   %y = memref.alloc(%c12) : memref<?xf32>
   %sums = memref.alloc(%c2) : memref<?x16xf32>
+  %squares = memref.alloc(%c12) : memref<?xf32>
   %a = memref.alloc(%c16) : memref<?x8xf32>
   %b = memref.alloc(%c6) : memref<?x4xf32>
   scf.for %i = %c0 to %c12 step %c1 {
     memref.store %mark, %y[%i] : memref<?xf32>
+    memref.store %mark, %squares[%i] : memref<?xf32>
     scf.for %j = %c0 to %c16 step %c1 {
       %p = arith.addi %i, %j : index
       %q = arith.index_cast %p : index to i32
@@ -130,7 +144,7 @@ func.func @main() {
     }
   }
   linalg.fill ins(%mark : f32) outs(%b : memref<?x4xf32>)
-  call @host(%x, %y, %sums, %a, %b) : (memref<?x16xf32>, memref<?xf32>, memref<?x16xf32>, memref<?x8xf32>, memref<?x4xf32>) -> ()
+  call @host(%x, %y, %sums, %squares, %a, %b) : (memref<?x16xf32>, memref<?xf32>, memref<?x16xf32>, memref<?xf32>, memref<?x8xf32>, memref<?x4xf32>) -> ()
 
   // Row i holds i .. i + 15: 2 (16 i + 120). The twelfth row is not valid.
   // CHECK: sizes = [12]
@@ -143,6 +157,11 @@ func.func @main() {
   // CHECK-NEXT: [27,   30,   33,   36,   39,   42,   45,   48,   51,   54,   57,   60,   63,   66,   69,   72]
   %1 = memref.cast %sums : memref<?x16xf32> to memref<*xf32>
   call @printMemrefF32(%1) : (memref<*xf32>) -> ()
+  // 16 i^2 + 240 i + 1240.
+  // CHECK: sizes = [12]
+  // CHECK-NEXT: [1240, 1496, 1784, 2104, 2456, 2840, 3256, 3704, 4184, 4696, 5240, -5]
+  %9 = memref.cast %squares : memref<?xf32> to memref<*xf32>
+  call @printMemrefF32(%9) : (memref<*xf32>) -> ()
   // The seventh Fibonacci number is 13; doubled twice, negated, + 1.
   // CHECK: sizes = [16, 8]
   // CHECK-NEXT: [-51,   -51,   -51,   -51,   -51,   -51,   -51,   -51],

@@ -97,7 +97,7 @@ static bool isWarpOp(Operation *op) {
     return cast<VectorType>(sum.getResult().getType()).getDimSize(1) == 1;
   return isa<AnyOp, BarrierOp, BlockIdOp, BlockInverseOp, CopyOutOp, DecaysOp,
              FreeOp, IotaOp, LoadOp, OwnRowsOp, StageOp, StoreBlockOp, StoreOp,
-             WarpEndOp, WarpMmaOp>(op) ||
+             SumSquaresOp, WarpEndOp, WarpMmaOp>(op) ||
          !isa<GdnTileDialect>(op->getDialect());
 }
 

@@ -387,6 +387,23 @@ def GdnTile_SumOp : GdnTile_Op<"sum", [Pure]> {
   let hasVerifier = 1;
 }
 
+def GdnTile_SumSquaresOp : GdnTile_Op<"sum_squares", [Pure]> {
+  let summary = "sums of the squares of the rows of a fragment";
+  let description = [{
+    `vector<MxK>` of f16 or bf16 to `vector<Mx1xf32>`, K a multiple of 16: squares are exact, and
+    sums those of a product. In the accumulator layout: the registers of a fragment are both
+    operands of its product with itself, of which the diagonal is kept.
+
+    ```mlir
+    %squares = gdn_tile.sum_squares %k : vector<64x128xbf16> to vector<64x1xf32>
+    ```
+  }];
+  let arguments = (ins GdnTile_Fragment:$value);
+  let results = (outs GdnTile_Fragment:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value) `to` type($result)";
+  let hasVerifier = 1;
+}
+
 def GdnTile_IotaOp : GdnTile_Op<"iota", [Pure]> {
   let summary = "row numbers (vector<Mx1xi32>) or column numbers (vector<1xNxi32>)";
   let results = (outs GdnTile_Fragment:$result);
