@@ -144,7 +144,9 @@ def test_kernels_that_stay(name):
     rules.run(r, tokens, by_ptx("sm_90a"), raw)
 
 
-@pytest.mark.parametrize("name", ("layer", "blocks of 128 rows", "no gates", "segments", "ahead", "ahead, no gates", "channels"))
+@pytest.mark.parametrize(
+    "name", ("layer", "blocks of 128 rows", "no gates", "segments", "ahead", "ahead, no gates", "channels")
+)
 def test_second_parts(name):
     """Rows with large entries: equal directions of keys of any size, and beta near 2."""
 

@@ -121,26 +121,80 @@ def test_same_bits_again(model):
         assert same_bits(first[1], again[1])
 
 
+def layer_inputs(p, gate):
+    """Raw q and k, of which some tokens have none, and the projection of the gates; and what is made of them."""
+    x = inputs(p)
+    generator = torch.Generator().manual_seed(1)
+    raw = {n: torch.randn(x[n].shape, generator=generator) for n in ("q", "k")}
+    raw["q"][:, 3], raw["k"][:, 5] = 0, 0
+    raw = {n: t.bfloat16().to(DEVICE) for n, t in raw.items()}
+    tail = (p.K,) if gate == "channel" else ()
+    a = torch.randn(1, p.T, p.Hv, *tail, generator=generator).to(DEVICE)
+    A_log = torch.empty(p.Hv).uniform_(0.01, 16, generator=generator).log().to(DEVICE)
+    dt_bias = torch.ones(p.Hv, *tail).to(DEVICE)
+    made = dict(x)
+    for name in ("q", "k"):
+        wide = raw[name].double()
+        made[name] = wide / (wide.square().sum(-1, keepdim=True) + 1e-6).sqrt()
+    rate = A_log.double().exp().reshape(-1, *(1 for _ in tail))
+    shifted = a.double() + dt_bias.double()
+    if gate == "channel":
+        made["gate"] = -3 * torch.sigmoid(rate * shifted)
+    else:
+        made["gate"] = -rate * torch.nn.functional.softplus(shifted, threshold=1e9)
+    del x["gate"]
+    return dict(x, **raw, a=a, A_log=A_log, dt_bias=dt_bias), made
+
+
 def test_the_example():
     """Qwen3.5-35B-A3B at T 8192, from the model's projections."""
-
     from gdn import build
 
     (kernel,) = load(build.delta_rule_layer(1, 8192, 16, 32, 128, 128))
     p = Problem(T=8192, Hqk=16, Hv=32, K=128, V=128)
-    x = inputs(p)
-    generator = torch.Generator().manual_seed(1)
-    x["q"], x["k"] = (torch.randn(x["q"].shape, generator=generator).bfloat16().to(DEVICE) for _ in range(2))
-    a = torch.randn(1, 8192, 32, generator=generator).to(DEVICE)
-    A_log = torch.empty(32).uniform_(0.01, 16, generator=generator).log().to(DEVICE)
-    dt_bias = torch.ones(32).to(DEVICE)
-    del x["gate"]
-    got = run(kernel, dict(x, a=a, A_log=A_log, dt_bias=dt_bias))
-    for name in ("q", "k"):
-        wide = x[name].double()
-        x[name] = wide / (wide.square().sum(-1, keepdim=True) + 1e-6).sqrt()
-    gate = -A_log.double().exp() * torch.nn.functional.softplus(a.double() + dt_bias.double(), threshold=1e9)
-    check(p, got, expected(p, dict(x, gate=gate)))
+    x, made = layer_inputs(p, "head")
+    check(p, run(kernel, x), expected(p, made))
+
+
+RAW = {
+    "usual": (dict(Hqk=2, Hv=8), "head", None),
+    "segments": (dict(Hqk=2, Hv=4), "head", dict(phases="segmented", value_block=64, stages=3, segments=8)),
+    "blocks of 128 rows": (dict(Hqk=2, Hv=4), "head", dict(phases="split", value_block=128, stages=3)),
+    "P beside the scan": (
+        dict(Hqk=4, Hv=4),
+        "head",
+        dict(phases="split", value_block=128, stages=3, scores_ahead=True),
+    ),
+    "P beside the scan, usual blocks": (
+        dict(Hqk=4, Hv=4),
+        "head",
+        dict(phases="split", value_block=64, stages=3, wide_from=133, scores_ahead=True),
+    ),
+    "five heads of a key head": (dict(Hqk=1, Hv=5), "head", None),
+    "gates per channel": (dict(Hqk=4, Hv=4), "channel", None),
+}
+
+
+@pytest.mark.parametrize("name", RAW)
+def test_raw_inputs(name):
+    """Packed sequences, K != V, and no launch in front of those of the recurrence but for gates per channel."""
+    from gdn import build
+
+    heads, gate, schedule = RAW[name]
+    starts = (0, 0, 1, 66, 600, 1350)
+    p = Problem(
+        "kda" if gate == "channel" else "gated_delta", T=1350, K=64, V=128, starts=starts, offsets="i32", **heads
+    )
+    text = build.delta_rule_layer(
+        1, None, p.Hqk, p.Hv, p.K, p.V,
+        gate=gate,
+        lower_bound=-3.0 if gate == "channel" else None,
+        offsets="i32",
+        schedule=build.schedule(**schedule) if schedule else None,
+    )  # fmt: skip
+    (kernel,) = load(text)
+    x, made = layer_inputs(p, gate)
+    check(p, run(kernel, x), expected(p, made), f" of {name}")
 
 
 def test_state_that_starts_at_zero_in_the_function():
