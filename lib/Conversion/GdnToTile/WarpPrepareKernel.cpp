@@ -57,7 +57,6 @@ private:
   void makeGatesAndBetas();
   void prefetchTiles();
   void buildProducts();
-  Value storeFactors(Value rows, L2NormOp norm, Value tile);
   Value multiplyTiles(int64_t i);
   Value mergeProducts(Value squares, Value read);
   void buildTask(Value item);
@@ -235,23 +234,23 @@ Value WarpPrepareKernel::mergeProducts(Value squares, Value read) {
       squares, read);
 }
 
-// What normalises raw rows, a column, and the same in a tile.
-Value WarpPrepareKernel::storeFactors(Value rows, L2NormOp norm, Value tile) {
-  Value factors = emitNormFactor(k, k.sumSquares(rows), norm);
-  k.store(factors, {tile, {k.index(0)}, {0}, {}});
-  return factors;
-}
-
-// The products of a key head.
+// The products of a key head. The squares of raw rows are products too, all in
+// front of what follows from them, so that none waits for another.
 Value WarpPrepareKernel::multiplyTiles(int64_t i) {
   Value kTile = tileAt(kTiles, k.index(i)), read, squares, ofRows, ofColumns;
-  if (queryFactors)
-    storeFactors(k.load(whole(k, qTiles), {c, kp}), plan.inputs.qNorm,
-                 queryFactors);
   Value rows = k.load(whole(k, kTile), {c, kp});
+  auto store = [&](Value factors, Value tile) {
+    k.store(factors, {tile, {k.index(0)}, {0}, {}});
+  };
   if (plan.normalises) {
     ofColumns = tileAt(allKeyFactors, k.index(i));
-    ofRows = storeFactors(rows, plan.inputs.kNorm, ofColumns);
+    Value ofQueries, ofKeys = k.sumSquares(rows);
+    if (q)
+      ofQueries = k.sumSquares(k.load(whole(k, qTiles), {c, kp}));
+    ofRows = emitNormFactor(k, ofKeys, plan.inputs.kNorm);
+    store(ofRows, ofColumns);
+    if (q)
+      store(emitNormFactor(k, ofQueries, plan.inputs.qNorm), queryFactors);
   }
   if (q) {
     Value factor = k.constant(plan.op.getScaleValue());

@@ -20,14 +20,16 @@
 // CHECK: %[[LOGITS:.*]] = gdn_tile.load %[[B]]{{.*}} vector<64x8xbf16>
 // CHECK: arith.extf %[[LOGITS]]
 // CHECK: arith.negf
-// The factors of the queries, then those of the keys.
-// CHECK: %[[QS:.*]] = gdn_tile.sum_squares %{{.*}} : vector<64x64xbf16> to vector<64x1xf32>
-// CHECK: %[[QF:.*]] = math.rsqrt {{.*}} : vector<64x1xf32>
-// CHECK: gdn_tile.store %[[QF]], %[[QUERIES:.*]][%c0]
+// The factors of the keys and of the queries.
 // CHECK: %[[ROWS:.*]] = gdn_tile.load %{{.*}} vector<64x64xbf16>
-// CHECK: gdn_tile.sum_squares %[[ROWS]] :
+// CHECK: %[[KS:.*]] = gdn_tile.sum_squares %[[ROWS]] :
+// CHECK: %[[QS:.*]] = gdn_tile.sum_squares %{{.*}} : vector<64x64xbf16> to vector<64x1xf32>
+// CHECK: arith.addf %[[KS]]
 // CHECK: %[[KF:.*]] = math.rsqrt {{.*}} : vector<64x1xf32>
 // CHECK: gdn_tile.store %[[KF]], %[[KEYS:.*]][%c0]
+// CHECK: arith.addf %[[QS]]
+// CHECK: %[[QF:.*]] = math.rsqrt {{.*}} : vector<64x1xf32>
+// CHECK: gdn_tile.store %[[QF]], %[[QUERIES:.*]][%c0]
 // The products are of the raw tiles.
 // CHECK: gdn_tile.load %[[QUERIES]]{{.*}} vector<1x64xf32>
 // CHECK: gdn_tile.mma %[[ROWS]]
