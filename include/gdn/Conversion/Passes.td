@@ -82,7 +82,7 @@ def ConvertGdnToTilePass : Pass<"convert-gdn-to-tile", "mlir::ModuleOp"> {
     with gates per channel all but the gates, and `gdn.l2norm` with at most 128 channels
     and `precision = default`. It normalises both of q and k or none: their elements stay
     as they are, and what normalises a token is a factor of products, of copies and of the
-    rows that the scan reads. The kernels of `gdn.short_conv`
+    rows that the scan reads (where eps is 1e-12 or more). The kernels of `gdn.short_conv`
     normalise the first heads of their result if `gdn.l2norm` would do it in place
     next.
   }];

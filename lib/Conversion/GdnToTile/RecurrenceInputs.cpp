@@ -16,6 +16,9 @@ using namespace mlir::gdn;
 
 /// Key channels of which a block has the tiles at once, with gates per channel.
 constexpr int64_t kMaxNormalisedKeys = 128;
+/// Of a norm that products have as a factor: tokens behind the end have zeros,
+/// which no factor may be infinite for.
+constexpr double kLeastEps = 1e-12;
 
 /// The op that writes `buffer`, if the buffer is made for it: an allocation in
 /// the block of `reader` that the two alone use.
@@ -126,7 +129,9 @@ RecurrenceInputs RecurrenceInputs::find(RecurrenceOp op) {
   bool canNormalise =
       hasChannels ? !schedule.isHigh() && op.getKeySize() <= kMaxNormalisedKeys
                   : type.isBF16();
-  if (!canNormalise || !inputs.qNorm || !inputs.kNorm)
+  for (L2NormOp norm : {inputs.qNorm, inputs.kNorm})
+    canNormalise &= norm && norm.getEps().convertToDouble() >= kLeastEps;
+  if (!canNormalise)
     inputs.qNorm = inputs.kNorm = L2NormOp();
   // The kernel adds gates up while it copies them.
   if (hasChannels) {

@@ -165,6 +165,26 @@ func.func @half(%q: tensor<1x256x1x64xf16>, %k: tensor<1x256x1x64xf16>, %v: tens
 
 // -----
 
+// Without eps the factor of a token behind the end, of zeros, would be infinite.
+
+// CHECK-LABEL: func @no_eps(
+// CHECK: gdn_tile.launch @no_eps_l2norm grid
+// CHECK: gdn_tile.launch @no_eps_l2norm_0 grid
+// CHECK: gdn_tile.launch @no_eps_prepare grid
+func.func @no_eps(%q: tensor<1x256x1x64xbf16>, %k: tensor<1x256x1x64xbf16>, %v: tensor<1x256x2x64xbf16>, %b: tensor<1x256x2xf32>,
+    %o: tensor<1x256x2x64xbf16>, %s: tensor<1x2x64x64xf32>) -> (tensor<1x256x2x64xbf16>, tensor<1x2x64x64xf32>) {
+  %e = tensor.empty() : tensor<1x256x1x64xbf16>
+  %qn = gdn.l2norm ins(%q : tensor<1x256x1x64xbf16>) outs(%e : tensor<1x256x1x64xbf16>) -> tensor<1x256x1x64xbf16>
+  %kn = gdn.l2norm ins(%k : tensor<1x256x1x64xbf16>) outs(%e : tensor<1x256x1x64xbf16>) {eps = 0.0} -> tensor<1x256x1x64xbf16>
+  %0:2 = gdn.recurrence ins(%qn, %kn, %v : tensor<1x256x1x64xbf16>, tensor<1x256x1x64xbf16>, tensor<1x256x2x64xbf16>)
+      beta(%b : tensor<1x256x2xf32>) outs(%o, %s : tensor<1x256x2x64xbf16>, tensor<1x2x64x64xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>}
+      -> tensor<1x256x2x64xbf16>, tensor<1x2x64x64xf32>
+  return %0#0, %0#1 : tensor<1x256x2x64xbf16>, tensor<1x2x64x64xf32>
+}
+
+// -----
+
 // CHECK-LABEL: func @fused(
 // CHECK: gdn_tile.launch @fused_l2norm grid
 // CHECK: gdn_tile.launch @fused_scan grid
