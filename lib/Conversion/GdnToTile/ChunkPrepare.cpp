@@ -38,8 +38,6 @@ void ChunkPrepare::build() {
     if (out.inverse)
       buildColumn(w);
     buildScores(scores, w);
-    if (out.queries)
-      storeQueryFactors(w);
     if (out.gates)
       k.onlyIn(k.equal(w, k.index(blocks - 1)), [&] { writeFactors(); });
   });
@@ -65,29 +63,25 @@ Value ChunkPrepare::multiplyKeys() {
 }
 
 Value ChunkPrepare::multiplyQueries() {
+  if (out.queries)
+    storeQueryFactors();
   Value queries = k.load(whole(k, in.q), {c, plan.keyPad});
   return k.fmul(k.mma(queries, in.k, Value(), /*transposeB=*/true),
                 k.constant(scale));
 }
 
-// The warp with the longest row of blocks of P has none of them, that with the
-// shortest two blocks of tokens. A slice of columns after the other: beside a
-// scan there are few registers, and the tensor cores are those of its products.
-void ChunkPrepare::storeQueryFactors(Value w) {
-  Value last = k.index(blocks - 1), end = k.index(blocks);
-  Value first = arith::SelectOp::create(k, k.equal(w, last), end, w);
-  auto loop = scf::ForOp::create(k, first, end, last);
-  OpBuilder::InsertionGuard guard(k);
-  k.setInsertionPointToStart(loop.getBody());
-  Value row = k.mul(loop.getInductionVar(), k.index(kBlock)), squares;
+// A slice of columns after the other, of which few registers are taken. Beside
+// a scan the tensor cores are those of its products: squares there would wait.
+void ChunkPrepare::storeQueryFactors() {
   int64_t slice = plan.keyPad % 32 == 0 ? 32 : 16;
-  for (int64_t column = 0; column < plan.keyPad; column += slice) {
+  Value squares;
+  for (int64_t first = 0; first < plan.keyPad; first += slice) {
     Value x =
-        k.loadF32({in.q, {row, k.index(column)}, {0, 1}, {}}, {kBlock, slice});
+        k.loadF32({in.q, {k.index(0), k.index(first)}, {0, 1}, {}}, {c, slice});
     squares = squares ? k.fma(x, x, squares) : k.fmul(x, x);
   }
-  k.store(emitNormFactor(k, k.sum(squares, {kBlock, 1}), plan.inputs.qNorm),
-          {out.queries, {row}, {0}, {}});
+  k.store(emitNormFactor(k, k.sum(squares, {c, 1}), plan.inputs.qNorm),
+          {out.queries, {k.index(0)}, {0}, {}});
 }
 
 // By one warp: the sums of 64 gates are few instructions.

@@ -52,7 +52,7 @@ private:
   void sumGates();
   Value multiplyKeys();
   Value multiplyQueries();
-  void storeQueryFactors(Value w);
+  void storeQueryFactors();
   void buildBlocks();
   void storeBlockOf(Value m, int64_t j, Value w);
   void invertDiagonal(Value w);

@@ -84,16 +84,11 @@ func.func @layer(%q: tensor<1x256x1x64xbf16>, %k: tensor<1x256x1x64xbf16>, %v: t
 // CHECK: gdn_tile.each_warp
 // CHECK: gdn_tile.decays %{{.*}} times %{{.*}} keys %{{.*}} to %{{.*}} : {{.*}} to memref<200xf32
 // CHECK-LABEL: func @ahead_scan(
-// Behind the blocks of P: warp 0 has the factors of two blocks of tokens, the last warp none.
 // CHECK: gdn_tile.ahead teams(1) {
-// CHECK: gdn_tile.each_warp (%[[W:.*]]) in (%c4)
-// CHECK: gdn_tile.store %{{.*}}[%{{.*}}, %c48]
-// CHECK: %[[IS:.*]] = arith.cmpi eq, %[[W]], %c3
-// CHECK: %[[FIRST:.*]] = arith.select %[[IS]], %c4, %[[W]]
-// CHECK: scf.for %{{.*}} = %[[FIRST]] to %c4 step %c3 {
-// CHECK: gdn_tile.sum {{.*}} : vector<16x32xf32> to vector<16x1xf32>
-// CHECK: %[[QF:.*]] = math.rsqrt {{.*}} : vector<16x1xf32>
-// CHECK: gdn_tile.store %[[QF]], %[[QUERIES:.*]][%{{.*}}] dims [0]
+// CHECK: gdn_tile.sum {{.*}} : vector<64x32xf32> to vector<64x1xf32>
+// CHECK: %[[QF:.*]] = math.rsqrt {{.*}} : vector<64x1xf32>
+// CHECK: gdn_tile.store %[[QF]], %[[QUERIES:.*]][%c0]
+// CHECK: gdn_tile.mma
 // CHECK: gdn_tile.refine {{.*}} {beta = 200 : i64, factor = {{.*}} : f64, grown = 128 : i64}
 // CHECK: %[[ROW:.*]] = gdn_tile.load %[[QUERIES]]{{.*}} vector<1x64xf32>
 // CHECK: %[[ALL:.*]] = vector.broadcast %[[ROW]]
