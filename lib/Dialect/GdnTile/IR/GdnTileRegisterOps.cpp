@@ -125,3 +125,24 @@ void AfterLoadsOp::getEffects(
   effects.emplace_back(MemoryEffects::Write::get(),
                        SideEffects::DefaultResource::get());
 }
+
+//===----------------------------------------------------------------------===//
+// SumSquaresOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult SumSquaresOp::verify() {
+  auto from = cast<VectorType>(getValue().getType());
+  auto to =
+      VectorType::get({from.getDimSize(0), 1}, Float32Type::get(getContext()));
+  Type element = from.getElementType();
+  if ((!element.isF16() && !element.isBF16()) || from.getDimSize(1) % 16 != 0 ||
+      getResult().getType() != to)
+    return emitOpError("expects vector<MxK> of f16 or bf16, K a multiple of "
+                       "16, to vector<Mx1xf32>, but has ")
+           << from << " to " << getResult().getType();
+  auto func = (*this)->getParentOfType<FunctionOpInterface>();
+  KernelAttr kernel = func ? gdn_tile::getKernelAttr(func) : KernelAttr();
+  if (kernel && kernel.getLayout() != FragmentLayoutKind::Accumulator)
+    return emitOpError("needs a kernel of the accumulator layout");
+  return success();
+}
