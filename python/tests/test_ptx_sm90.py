@@ -29,6 +29,8 @@ SCHEDULES = {
     "high": dict(phases="split", value_block=64, stages=2, precision="high"),
 }
 PACKED, SLOTS = (0, 1, 66, 66, 210), (3, 0, 1, -1)
+# More sequences than a warp has lanes, some of them empty.
+MANY = tuple(sum(7 * j % 10 for j in range(i)) for i in range(41))
 # (schedule, model, type, form): T leaves the last chunk short, of 2 to 4, and of so many that rings go round twice.
 CASES = [
     ("split 64", "gated_delta", "bf16", dict(T=150, K=128, V=128)),
@@ -41,6 +43,7 @@ CASES = [
     ("split 64", "delta", "f16", dict(T=200, K=128, V=64)),
     ("split 64", "ssd", "bf16", dict(T=150, K=128, V=64)),
     ("split 64", "ssd", "f16", dict(T=210, K=64, V=128, offsets=PACKED)),
+    ("split 64", "gated_delta", "bf16", dict(T=180, K=64, V=64, offsets=MANY)),
     ("split 64", "kda", "bf16", dict(T=150, K=64, V=64)),
     ("split 64", "kda", "f16", dict(T=100, K=128, V=128)),
     ("split 64", "gdn2", "bf16", dict(T=100, K=64, V=64)),

@@ -202,6 +202,7 @@ LogicalResult ConvertGdnTileToNVVMPass::convertKernel(Part &part,
   populateCumsumPatterns(kernel, patterns);
   populateTriInversePatterns(kernel, patterns);
   populateScoresPatterns(kernel, patterns);
+  populateSequencePatterns(kernel, patterns);
   populatePrefetchPatterns(kernel, patterns);
   populateWarpPatterns(kernel, patterns);
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);

@@ -274,6 +274,8 @@ void populatePrefetchPatterns(const KernelLowering &kernel,
                               RewritePatternSet &patterns);
 void populateWarpPatterns(const KernelLowering &kernel,
                           RewritePatternSet &patterns);
+void populateSequencePatterns(const KernelLowering &kernel,
+                              RewritePatternSet &patterns);
 void populateScoresPatterns(const KernelLowering &kernel,
                             RewritePatternSet &patterns);
 

@@ -304,6 +304,9 @@ LogicalResult Lowering::lowerOp(Operation *op) {
       .Case([&](scf::ForOp op) { return lowerFor(*this, op); })
       .Case([&](scf::IfOp op) { return lowerIf(*this, op); })
       .Case([&](scf::WhileOp op) { return lowerWhile(*this, op); })
+      .Case([&](gdn_tile::FindSequenceOp op) {
+        return lowerFindSequence(*this, op);
+      })
       .Case([&](gdn_tile::BlockIdOp op) {
         map(op.getResult(), op.getFromEnd() ? idFromEnd() : blockId);
         return success();

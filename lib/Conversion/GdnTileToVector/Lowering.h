@@ -169,6 +169,8 @@ LogicalResult lowerAfterLoads(Lowering &lowering, gdn_tile::AfterLoadsOp op);
 
 // ChunkOps.cpp
 LogicalResult lowerCumsum(Lowering &lowering, gdn_tile::CumsumOp op);
+LogicalResult lowerFindSequence(Lowering &lowering,
+                                gdn_tile::FindSequenceOp op);
 LogicalResult lowerDecays(Lowering &lowering, gdn_tile::DecaysOp op);
 LogicalResult lowerScores(Lowering &lowering, gdn_tile::ScoresOp op);
 LogicalResult lowerTriInverse(Lowering &lowering, gdn_tile::TriInverseOp op);

@@ -68,8 +68,9 @@ Sequence SequenceMap::at(Value n) {
 Value SequenceMap::find(Value slot) {
   if (!offsets)
     return k.div(slot, k.ceilDiv(length, k.index(chunk)));
-  return findPacked(slot,
-                    [&](Value start, Value n) { return firstSlot(start, n); });
+  return gdn_tile::FindSequenceOp::create(k, k.getIndexType(), slot, offsets,
+                                          sequences,
+                                          k.getI64IntegerAttr(chunk));
 }
 
 Value SequenceMap::findPacked(Value place,

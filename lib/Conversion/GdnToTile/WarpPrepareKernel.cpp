@@ -203,9 +203,6 @@ void WarpPrepareKernel::makeGatesAndBetas() {
 // second-level cache: all blocks of an SM wait for memory at the same time, and
 // compute at the same time.
 void WarpPrepareKernel::prefetchTiles() {
-  // With packed sequences the chunk would have to be searched for.
-  if (plan.offsets)
-    return;
   Value perSlot = k.index(plan.keyHeads / keys * parts);
   auto exists = scf::IfOp::create(k, k.less(k.index(kAhead - 1), k.blockId()));
   OpBuilder::InsertionGuard guard(k);
@@ -214,14 +211,23 @@ void WarpPrepareKernel::prefetchTiles() {
   // Tells LLVM what it does not see, that 32 bits are enough to divide it.
   next = arith::AndIOp::create(k, next,
                                k.index(std::numeric_limits<int32_t>::max()));
-  Chunk chunk = sequences.chunkAt(k.div(next, perSlot));
+  Value nextSlot = k.div(next, perSlot), nextRow, nextRows = rows;
+  if (plan.offsets) {
+    // As if it were of the same sequence: looking for it would take as long as
+    // the hint gains, and of another one the rows are the same but for a few.
+    Value distance = k.mul(k.sub(slot, nextSlot), k.index(c));
+    nextRow = k.createOrFold<arith::MaxSIOp>(k.sub(row, distance), k.index(0));
+  } else {
+    Chunk chunk = sequences.chunkAt(nextSlot);
+    nextRow = chunk.row;
+    nextRows = k.min(chunk.left, k.index(c));
+  }
   Value nextHead =
       k.mul(k.div(k.rem(next, perSlot), k.index(parts)), k.index(keys));
-  Value nextRows = k.min(chunk.left, k.index(c));
   for (Value memref : {key, q})
     for (int64_t i = 0; memref && i < keys; ++i)
       k.prefetch(
-          tokensOf(memref, chunk.row, nextRows, k.add(nextHead, k.index(i))),
+          tokensOf(memref, nextRow, nextRows, k.add(nextHead, k.index(i))),
           {c, plan.keySize});
 }
 

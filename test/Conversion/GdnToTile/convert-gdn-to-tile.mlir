@@ -107,9 +107,8 @@ func.func @exact(
 
 // CHECK-LABEL: func @channel_prepare
 // CHECK: gdn_tile.block_id from_end
-// The sequence of a slot by bisection of the offsets.
-// CHECK: scf.while
-// CHECK: memref.load %{{.*}} : memref<?xi32>
+// The sequence of a slot.
+// CHECK: gdn_tile.find_sequence %{{.*}} in %{{.*}} chunk 16 : memref<?xi32>
 // CHECK: scf.if
 // CHECK: gdn_tile.copy_sums %{{.*}} dims [0, 2] valid({{.*}}) to %[[SUMS:.*]] {columns = 16 : i64, {{.*}} to memref<17x24xf32
 // erase o k

@@ -80,6 +80,29 @@ def GdnTile_BlockIdOp : GdnTile_Op<"block_id", [Pure]> {
   let assemblyFormat = "(`from_end` $from_end^)? attr-dict `:` type($result)";
 }
 
+def GdnTile_FindSequenceOp : GdnTile_Op<"find_sequence", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "packed sequence that a slot of a chunk belongs to";
+  let description = [{
+    Sequences are packed along time: n has the tokens from offsets[n] on, and its chunks of `chunk` tokens have the slots
+    from offsets[n] floordiv `chunk` + n on. The result is the last n in 0 .. `count` - 1 whose first
+    slot is not behind `slot`, 0 where there is none.
+
+    On a GPU each warp looks for itself, and its lanes at 32 sequences at a time: one read for up to 32 sequences,
+    two for up to 1024, where bisection takes five and ten, each of which waits for the one before.
+
+    ```mlir
+    %n = gdn_tile.find_sequence %slot in %offsets count %sequences chunk 64 : memref<?xi32>
+    ```
+  }];
+  let arguments = (ins Index:$slot, AnyMemRef:$offsets, Index:$count, I64Attr:$chunk);
+  let results = (outs Index:$result);
+  let assemblyFormat = [{
+    $slot `in` $offsets `count` $count `chunk` $chunk attr-dict `:` type($offsets)
+  }];
+  let hasVerifier = 1;
+}
+
 def GdnTile_StageOp : GdnTile_Op<"stage", [
     Pure, DeclareOpInterfaceMethods<ViewLikeOpInterface, ["getViewSource"]>]> {
   let summary = "one tile of a multi-buffered tile";
