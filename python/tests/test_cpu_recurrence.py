@@ -46,6 +46,8 @@ FORMS = {
     "segmented_packed": dict(
         T=166, K=24, V=24, chunk=16, segments=100, offsets=(0, 0, 5, 5, 70, 70, 102, 119, 135, 166, 166), dynamic=True
     ),
+    # Of six places the first sequence has three, and two segments behind its first; the second is whole.
+    "segmented_shares": dict(T=300, K=16, V=24, chunk=16, segments=7, offsets=(0, 150, 166, 300), dynamic=True),
     "segmented_pool": dict(
         T=166,
         K=16,

@@ -65,9 +65,10 @@ def ConvertGdnToTilePass : Pass<"convert-gdn-to-tile", "mlir::ModuleOp"> {
     | `linalg.fill` with a constant, `memref.copy`, elementwise linalg, on floats | one each |
     | `gdn.short_conv` | `short_conv` and, for the first W - 1 tokens and the state, `short_conv_edge` |
 
-    Blocks of `prepare` take the chunks from the last to the first. Behind it a `scan` of blocks
-    of 128 rows or more is launched `beside` the launch in front: its blocks read their states
-    and then wait (`gdn_tile.await_launch`).
+    Blocks of `prepare` take the chunks from the last to the first. Each kernel behind it but
+    `segments` is launched `beside` the launch in front: its blocks find what they work on and
+    then wait (`gdn_tile.await_launch`). Blocks of 128 rows, right behind `prepare`, also read
+    their states before; those of segments behind boundaries are launched in order.
 
     The loop over the chunks of `scan` and `segments` carries `gdn_tile.stages` when
     the schedule asks for more than one stage. Sizes that must be equal and are dynamic are

@@ -34,7 +34,8 @@ namespace mlir::gdn {
 /// sizes. Buffers are allocated by the launcher; launches run in order, a grid
 /// of 0 not at all. The two sides of each of the checks must be equal. With
 /// "beside": true a launch starts as soon as the one in front of it allows
-/// (programmatic stream serialization), if that has blocks; else in order.
+/// (programmatic stream serialization), if that has blocks; else in order. With
+/// "overlaps": true it does so in any case: it waits for what runs in front.
 ///
 /// Fails with an error at the op that this cannot express.
 FailureOr<llvm::json::Object> buildManifest(func::FuncOp function,

@@ -15,6 +15,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/Threading.h"
@@ -52,6 +53,36 @@ bool awaitsLaunch(func::FuncOp kernel) {
   return kernel &&
          kernel.walk([](AwaitLaunchOp) { return WalkResult::interrupt(); })
              .wasInterrupted();
+}
+
+/// True for what reads more than integers, which no tile program writes.
+bool readsData(Operation &op) {
+  auto result = op.walk([](Operation *nested) {
+    if (auto load = dyn_cast<memref::LoadOp>(nested))
+      return isa<FloatType>(load.getType()) ? WalkResult::interrupt()
+                                            : WalkResult::advance();
+    return isa<LoadOp, CopyInOp, CopySumsOp>(nested) ? WalkResult::interrupt()
+                                                     : WalkResult::advance();
+  });
+  return result.wasInterrupted();
+}
+
+/// True if a kernel waits for the launch in front before it reads data.
+bool awaitsFirst(func::FuncOp kernel) {
+  if (!awaitsLaunch(kernel))
+    return false;
+  auto result = kernel.walk([&](AwaitLaunchOp await) {
+    for (Operation *op = await; op != kernel; op = op->getParentOp())
+      for (Operation &before : *op->getBlock()) {
+        if (&before == op)
+          break;
+        // Roles run side by side.
+        if (!isa<RoleOp>(before) && readsData(before))
+          return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
+  });
+  return !result.wasInterrupted();
 }
 
 struct ConvertGdnTileToNVVMPass
@@ -97,30 +128,47 @@ private:
   LogicalResult findOverlaps();
 
   /// Kernels beside which the next one is launched, those of them for which it
-  /// waits soon, and those launched so.
-  llvm::StringSet<> startsNext, isAwaited, startsEarly;
+  /// waits soon, and those launched so; of these those that read nothing before
+  /// they have waited.
+  llvm::StringSet<> startsNext, isAwaited, startsEarly, waitsFirst;
 };
 
 LogicalResult ConvertGdnTileToNVVMPass::findOverlaps() {
   startsNext.clear();
   isAwaited.clear();
   startsEarly.clear();
-  auto awaits = [&](LaunchOp launch) {
-    return awaitsLaunch(
-        getOperation().lookupSymbol<func::FuncOp>(launch.getKernel()));
+  waitsFirst.clear();
+  auto lookUp = [&](LaunchOp launch) {
+    return getOperation().lookupSymbol<func::FuncOp>(launch.getKernel());
   };
-  LaunchOp last;
+  auto awaits = [&](LaunchOp launch) { return awaitsLaunch(lookUp(launch)); };
+  // Launches of a block so far. One without blocks does not run: then that in
+  // front of it is the one in front.
+  SmallVector<LaunchOp> before;
   WalkResult walk = getOperation().walk([&](LaunchOp launch) -> WalkResult {
-    if (launch.getBeside() && last && last->getBlock() == launch->getBlock()) {
+    if (!before.empty() && before.back()->getBlock() != launch->getBlock())
+      before.clear();
+    if (launch.getBeside() && !before.empty()) {
+      LaunchOp last = before.back();
       // It would start while the launch in front of both runs.
-      if (last.getBeside() && !awaits(last))
+      if (last.getBeside() && !awaits(last) && !awaits(launch))
         return launch.emitOpError("is beside @")
                << last.getKernel()
                << ", which is beside another launch and does not await it";
       (awaits(launch) ? isAwaited : startsNext).insert(last.getKernel());
       startsEarly.insert(launch.getKernel());
+      if (awaitsFirst(lookUp(launch))) {
+        waitsFirst.insert(launch.getKernel());
+        for (LaunchOp front : llvm::reverse(before)) {
+          isAwaited.insert(front.getKernel());
+          if (std::optional<int64_t> blocks =
+                  getConstantIntValue(front.getGrid());
+              blocks && *blocks != 0)
+            break;
+        }
+      }
     }
-    last = launch;
+    before.push_back(launch);
     return WalkResult::advance();
   });
   return failure(walk.wasInterrupted());
@@ -236,9 +284,11 @@ LogicalResult ConvertGdnTileToNVVMPass::convertLaunch(
   auto converted = gpu::LaunchFuncOp::create(
       builder, loc, kernel, gpu::KernelDim3{launch.getGrid(), one, one},
       gpu::KernelDim3{threads, one, one}, shared, launch.getArgs());
-  if (info.overlaps)
+  bool isBeside =
+      launch.getBeside() && startsEarly.contains(launch.getKernel());
+  if (info.overlaps || (isBeside && waitsFirst.contains(launch.getKernel())))
     converted->setAttr(kOverlapsAttrName, builder.getUnitAttr());
-  if (launch.getBeside() && startsEarly.contains(launch.getKernel()))
+  else if (isBeside)
     converted->setAttr(kBesideAttrName, builder.getUnitAttr());
   launch.erase();
   return success();

@@ -52,7 +52,8 @@ public:
   bool startsNext = false, startsEarly = false;
   /// Whether it waits for the kernel in front where its program says so, and
   /// whether the next kernel waits so for this one: then that need not start
-  /// before this one ends, where it would take places and memory's time away.
+  /// before this one ends, where it would take places and memory's time away,
+  /// unless the blocks of this one are few.
   bool awaitsLaunch = false, isAwaited = false;
 
   /// Checks that the kernel can be lowered, places its shared memory and

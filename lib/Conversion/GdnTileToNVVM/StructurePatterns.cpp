@@ -20,6 +20,12 @@ using namespace mlir::gdn_tile;
 constexpr int64_t kTensorMapBytes = 128;
 constexpr int64_t kTensorMapAlignment = 64;
 
+// Waves of blocks up to which the next kernel may start as soon as all of them
+// have, if it waits for their end. Measured on an H200: 1 to 5 % of short
+// functions; of four waves nothing, and 0.5 % less where scans take all
+// multiprocessors.
+constexpr int64_t kEarlyWaves = 2;
+
 namespace {
 
 struct FuncPattern : TilePattern<func::FuncOp> {
@@ -59,6 +65,23 @@ struct FuncPattern : TilePattern<func::FuncOp> {
       rewriter.setInsertionPointToStart(&kernelFunc.getBody().front());
       NVVM::GriddepcontrolOp::create(
           rewriter, op.getLoc(), NVVM::GridDepActionKind::launch_dependents);
+    }
+    if (kernel.isAwaited && !kernel.startsNext && !kernel.startsEarly) {
+      // Blocks that wait for the end of many others would take their places.
+      rewriter.setInsertionPointToStart(&kernelFunc.getBody().front());
+      Emitter e(rewriter, op.getLoc());
+      Value count = NVVM::GridDimXOp::create(rewriter, e.loc, e.i32());
+      int64_t blocks = std::max<int64_t>(1, kernel.kernel.getBlocks()) *
+                       kernel.target.multiprocessors;
+      Value areFew =
+          LLVM::ICmpOp::create(rewriter, e.loc, LLVM::ICmpPredicate::ule, count,
+                               e.c32(kEarlyWaves * blocks));
+      scf::IfOp::create(
+          rewriter, e.loc, areFew, [&](OpBuilder &b, Location loc) {
+            NVVM::GriddepcontrolOp::create(
+                b, loc, NVVM::GridDepActionKind::launch_dependents);
+            scf::YieldOp::create(b, loc);
+          });
     }
     rewriter.eraseOp(op);
     return success();
@@ -102,7 +125,7 @@ struct ReturnPattern : TilePattern<func::ReturnOp> {
                           scf::YieldOp::create(b, loc);
                         });
     }
-    if (kernel.isAwaited)
+    if (kernel.isAwaited && !kernel.awaitsLaunch && !kernel.startsEarly)
       NVVM::GriddepcontrolOp::create(
           rewriter, op.getLoc(), NVVM::GridDepActionKind::launch_dependents);
     rewriter.replaceOpWithNewOp<LLVM::ReturnOp>(op, ValueRange());
@@ -167,7 +190,7 @@ struct AwaitLaunchPattern : TilePattern<AwaitLaunchOp> {
                   ConversionPatternRewriter &rewriter) const override {
     if (kernel.startsEarly)
       Emitter(rewriter, op.getLoc()).awaitLaunch();
-    if (kernel.startsNext)
+    if (kernel.startsNext || kernel.isAwaited)
       NVVM::GriddepcontrolOp::create(
           rewriter, op.getLoc(), NVVM::GridDepActionKind::launch_dependents);
     rewriter.eraseOp(op);

@@ -117,8 +117,9 @@ void TransitionScan::build(Value needed) {
   Segment sequence = segments.sequence(k.div(rest, k.index(plan.valueHeads)));
   allocateTiles();
 
-  Value one = k.index(1), first = sequence.firstBoundary;
+  Value one = k.index(1), first = segments.firstBoundary(sequence);
   Value exists = k.less(one, sequence.boundaries);
+  gdn_tile::AwaitLaunchOp::create(k);
   Value initial =
       k.load(stateAt(first, k.onlyIf(exists, valuesLeft)), {kRows, kp});
   auto loop =
@@ -140,7 +141,7 @@ void TransitionScan::build(Value needed) {
   Value perSequence =
       arith::ConstantIndexOp::create(host, plan.valueHeads * blocks);
   Value grid = host.createOrFold<arith::MulIOp>(plan.sequences, perSequence);
-  k.launch(host.createOrFold<arith::MulIOp>(grid, needed));
+  k.launch(host.createOrFold<arith::MulIOp>(grid, needed), /*beside=*/true);
 }
 
 void mlir::gdn::buildTransitionScan(RecurrencePlan &plan, Value needed) {

@@ -54,11 +54,12 @@ void KernelBuilder::launch(Value grid, bool beside) {
                              beside);
 }
 
-void KernelBuilder::launchAgain(Value grid, Value old, Value value) {
+void KernelBuilder::launchAgain(Value grid, Value old, Value value,
+                                bool beside) {
   SmallVector<Value> others = operands;
   llvm::replace(others, old, value);
   gdn_tile::LaunchOp::create(host, getLoc(), kernel.getName(), grid, others,
-                             /*beside=*/false);
+                             beside);
 }
 
 Value KernelBuilder::blockId() {

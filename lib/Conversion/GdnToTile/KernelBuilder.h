@@ -52,8 +52,8 @@ public:
   /// `beside`: beside the launch in front.
   void launch(Value grid, bool beside = false);
   /// Launches the kernel, which has ended, once more, with `value` in the place
-  /// of `old`.
-  void launchAgain(Value grid, Value old, Value value);
+  /// of `old`; `beside` as before.
+  void launchAgain(Value grid, Value old, Value value, bool beside = false);
 
   /// Host code in front of the op.
   OpBuilder &getHost() { return host; }

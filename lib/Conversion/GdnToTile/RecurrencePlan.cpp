@@ -18,8 +18,6 @@ using namespace mlir::gdn;
 // A sequence of fewer segments is not cut: two of them cost more than they
 // save.
 constexpr int64_t kLeastSegments = 3;
-// Nor is one of so few times the least length of a segment.
-constexpr int64_t kLeastChunks = 4;
 
 Value mlir::gdn::flattenBatchAndTime(ImplicitLocOpBuilder &b, Value value) {
   if (!value)
@@ -122,57 +120,73 @@ SmallVector<Value> mlir::gdn::partOf(KernelBuilder &k, Value slot, Value head,
   return indices;
 }
 
-// L, as the schedule's description has it. Conditions are 0 or 1: the manifest
-// of a launch has sums, products, quotients, least and greatest values.
-static Value countChunksOfSegment(RecurrencePlan &plan,
-                                  ImplicitLocOpBuilder &b) {
-  auto constant = [&](int64_t value) -> Value {
+// Of the host. Conditions are 0 or 1: the manifest of a launch has sums,
+// products, quotients, least and greatest values.
+namespace {
+class SegmentLengths {
+public:
+  SegmentLengths(const RecurrencePlan &plan, ImplicitLocOpBuilder &b)
+      : plan(plan), b(b) {
+    one = constant(1);
+    later = div(constant(std::max<int64_t>(plan.segments - 1, 0)),
+                max(plan.sequences, one));
+    isFew = isAtLeast(later, constant(kLeastSegments - 1));
+    chunks = max(ceilDiv(plan.length, constant(plan.chunk)), one);
+  }
+
+  /// L of dense sequences.
+  Value countChunks();
+  /// Tokens for a boundary of packed sequences.
+  Value countSpacing();
+
+private:
+  Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(b, value);
-  };
-  auto mul = [&](Value x, Value y) {
-    return b.createOrFold<arith::MulIOp>(x, y);
-  };
-  auto div = [&](Value x, Value y) {
-    return b.createOrFold<arith::DivUIOp>(x, y);
-  };
-  auto max = [&](Value x, Value y) {
-    return b.createOrFold<arith::MaxUIOp>(x, y);
-  };
-  Value one = constant(1);
-  auto isAtLeast = [&](Value x, Value y) {
-    return b.createOrFold<arith::MinUIOp>(div(x, y), one);
-  };
-  auto isNot = [&](Value x) { return b.createOrFold<arith::SubIOp>(one, x); };
-  auto ceilDiv = [&](Value x, Value y) {
-    return b.createOrFold<arith::CeilDivUIOp>(x, max(y, one));
-  };
-  Value sequences = max(plan.sequences, one);
-  Value longest =
-      max(b.createOrFold<arith::CeilDivUIOp>(plan.length, constant(plan.chunk)),
-          one);
-  // Segments behind the first of a sequence.
-  Value later =
-      div(constant(std::max<int64_t>(plan.segments - 1, 0)), sequences);
-  Value isFew = isAtLeast(later, constant(kLeastSegments - 1));
-  // Of packed sequences only the length of all is known, and one may be nearly
-  // as long.
-  Value pieces = plan.offsets ? constant(plan.segments)
-                              : b.createOrFold<arith::AddIOp>(later, one);
+  }
+  Value add(Value x, Value y) { return b.createOrFold<arith::AddIOp>(x, y); }
+  Value sub(Value x, Value y) { return b.createOrFold<arith::SubIOp>(x, y); }
+  Value mul(Value x, Value y) { return b.createOrFold<arith::MulIOp>(x, y); }
+  Value div(Value x, Value y) { return b.createOrFold<arith::DivUIOp>(x, y); }
+  Value max(Value x, Value y) { return b.createOrFold<arith::MaxUIOp>(x, y); }
+  Value min(Value x, Value y) { return b.createOrFold<arith::MinUIOp>(x, y); }
+  Value ceilDiv(Value x, Value y) {
+    return b.createOrFold<arith::CeilDivUIOp>(x, y);
+  }
+  Value isAtLeast(Value x, Value y) { return min(div(x, y), one); }
+  Value isNot(Value x) { return sub(one, x); }
+
+  const RecurrencePlan &plan;
+  ImplicitLocOpBuilder &b;
+  /// Segments behind the first of a sequence, and whether they are enough;
+  /// chunks of a dense sequence, or of all packed ones.
+  Value one, later, isFew, chunks;
+};
+} // namespace
+
+// As the schedule's description has it.
+Value SegmentLengths::countChunks() {
+  auto [always, chunksPerOne] = plan.getExtraChunks();
+  Value perOne = constant(chunksPerOne), more = constant(always);
   // The first one counts as more than one piece.
-  Value shares = b.createOrFold<arith::AddIOp>(
-      mul(pieces, constant(plan.getChunksPerExtra())), one);
-  Value chunks =
-      max(ceilDiv(mul(longest, constant(plan.getChunksPerExtra())), shares),
-          constant(plan.segmentChunks));
-  Value extra = ceilDiv(chunks, constant(plan.getChunksPerExtra()));
-  Value others = b.createOrFold<arith::SubIOp>(longest, one);
-  Value least = max(b.createOrFold<arith::AddIOp>(
-                        mul(chunks, constant(kLeastSegments - 1)), extra),
-                    constant(kLeastChunks * plan.segmentChunks));
-  Value isShort = isNot(isAtLeast(others, least));
+  Value shares = add(mul(add(later, one), perOne), one);
+  Value shared = sub(max(chunks, add(more, one)), more);
+  Value each =
+      max(ceilDiv(mul(shared, perOne), shares), constant(plan.segmentChunks));
+  Value three = add(mul(each, constant(kLeastSegments - 1)),
+                    add(ceilDiv(each, perOne), more));
+  Value least = max(three, constant(kLeastChunks * plan.segmentChunks));
+  Value isShort = isNot(isAtLeast(sub(chunks, one), least));
   // More than there are: without a place for a boundary.
-  Value whole = b.createOrFold<arith::AddIOp>(longest, one);
-  return max(chunks, mul(max(isNot(isFew), isShort), whole));
+  return max(each, mul(max(isNot(isFew), isShort), add(chunks, one)));
+}
+
+// More tokens than there are where nothing is cut.
+Value SegmentLengths::countSpacing() {
+  Value places = constant(std::max<int64_t>(plan.segments - 1, 1));
+  Value each = max(ceilDiv(plan.length, places), one);
+  Value isLong =
+      isAtLeast(sub(chunks, one), constant(kLeastChunks * plan.segmentChunks));
+  return max(each, mul(isNot(min(isFew, isLong)), add(plan.length, one)));
 }
 
 Value RecurrencePlan::isWide(ImplicitLocOpBuilder &b, Value count,
@@ -240,15 +254,20 @@ void mlir::gdn::planScans(RecurrencePlan &plan) {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, value);
   };
-  if (plan.segments != 0)
-    plan.chunksOfSegment = countChunksOfSegment(plan, b);
+  if (plan.segments != 0) {
+    SegmentLengths lengths(plan, b);
+    if (plan.offsets)
+      plan.boundarySpacing = lengths.countSpacing();
+    else
+      plan.chunksOfSegment = lengths.countChunks();
+  }
   // Known to be one segment each: split.
-  if (plan.chunksOfSegment &&
+  if (plan.isCut() &&
       isConstantIntValue(plan.getSegments().boundariesOfEach(b), 0))
-    plan.chunksOfSegment = Value();
+    plan.chunksOfSegment = plan.boundarySpacing = Value();
   Value first = plan.sequences;
-  Value later = plan.chunksOfSegment ? plan.getSegments().countBoundaries(b)
-                                     : constant(0);
+  Value later =
+      plan.isCut() ? plan.getSegments().countBoundaries(b) : constant(0);
   Value most = b.createOrFold<arith::MinUIOp>(
       later, constant(std::max<int64_t>(plan.segments - 1, 0)));
   ScanPlaces &places = plan.places;
@@ -305,7 +324,7 @@ void mlir::gdn::allocateWorkspaces(RecurrencePlan &plan) {
   }
   if (plan.isDelta && (plan.gateKind == GateKind::Channel || plan.hasErase))
     plan.decayedK = allocateParts(c, plan.keySize);
-  if (!plan.chunksOfSegment)
+  if (!plan.isCut())
     return;
   Value boundaries = plan.getSegments().countBoundaries(b);
   auto allocateAtBoundaries = [&](ArrayRef<int64_t> inner, Type type) -> Value {

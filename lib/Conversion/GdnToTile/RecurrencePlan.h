@@ -148,7 +148,8 @@ struct RecurrencePlan {
   Value decayedQ, decayedK, restK, decay;
   /// Number of slots.
   Value slots;
-  /// With segmented phases, the chunks of a segment and what is known at the
+  /// With segmented phases, the chunks of a segment of dense sequences, or the
+  /// tokens for a boundary of packed ones, and what is known at the
   /// boundaries [boundaries, 2, Hv, max(V, K), K], f32. At [b, 0]: the state
   /// there; before the combine kernel, that of the segment in front if it
   /// starts from zero. At [b, 1]: the transition matrix of that segment,
@@ -158,7 +159,8 @@ struct RecurrencePlan {
   /// apart, as two bfloat16 parts [boundaries, 2, Hv, K, K], and so are the
   /// states of segments that start from zero, [boundaries, Hv, V, K], f32: then
   /// the states at the boundaries are [boundaries, 1, Hv, V, K].
-  Value chunksOfSegment, boundaryStates, transitions, localStates;
+  Value chunksOfSegment, boundarySpacing, boundaryStates, transitions,
+      localStates;
   ScanPlaces places;
   /// 1 if a scan may read P, else 0.
   Value needsScores;
@@ -185,12 +187,19 @@ struct RecurrencePlan {
     return {offsets, length, sequences, chunk, every};
   }
   SegmentsOf getSegments() const {
-    return {getSequences(), chunksOfSegment, getChunksPerExtra()};
+    return {getSequences(), chunksOfSegment, boundarySpacing, getExtraChunks(),
+            segmentChunks};
   }
-  /// Chunks of a segment for one that the first has more. Of three, one is
-  /// found while the first is scanned, by a kernel that takes 4/3 of a scan's
-  /// time; with more, memory bounds both.
-  int64_t getChunksPerExtra() const { return segments == 3 ? 3 : 5; }
+  /// Sequences may have segments.
+  bool isCut() const { return chunksOfSegment || boundarySpacing; }
+  /// Of three segments, one is found while the first is scanned, by a kernel
+  /// that takes 4/3 of a scan's time; with more, memory bounds both, and what
+  /// that kernel takes to start and to end counts: 3 us longer, as the least
+  /// length of a segment follows from such times too.
+  ExtraChunks getExtraChunks() const {
+    return segments == 3 ? ExtraChunks{0, 3}
+                         : ExtraChunks{segmentChunks / 3, 6};
+  }
   bool splitsTransitions() const { return !type.isF32() && keyPad <= 128; }
   /// 1 if `count` times `each` is `wideFrom` or more, else 0.
   Value isWide(ImplicitLocOpBuilder &b, Value count, int64_t each) const;

@@ -13,9 +13,7 @@
 using namespace mlir;
 using namespace mlir::gdn;
 
-// Blocks with as many rows start while prepare ends, and load their states;
-// with fewer, of which more are needed, that costs more than it gains.
-constexpr int64_t kEarlyRows = 128;
+constexpr int64_t kManyRows = 128;
 
 namespace {
 
@@ -32,6 +30,10 @@ public:
   void launchLater(Value places);
 
 private:
+  /// Whether blocks wait for the kernel in front before they read a state.
+  /// Those of many rows, which are launched right behind prepare, read it
+  /// before.
+  bool waitsFirst() const { return vb < kManyRows; }
   int64_t getRowBlocks() const { return llvm::divideCeil(plan.valueSize, vb); }
   Access boundaryAccess(Value boundary, Value rows);
   Value loadInitial(Value place);
@@ -76,13 +78,15 @@ Value ScanKernel::loadInitial(Value place) {
 void ScanKernel::storeFinal(Value final, const Segment &segment) {
   Value rows = valuesLeft;
   if (isLater) {
-    Value several = k.min(segment.boundaries, k.index(1));
     // A branch: both addresses at once would not fit the registers.
-    scf::IfOp::create(k, k.less(isLater, several), [&](OpBuilder &, Location) {
-      k.store(final, boundaryAccess(segment.firstBoundary, valuesLeft));
-      scf::YieldOp::create(k);
-    });
-    rows = k.onlyIf(k.equal(segment.index, segment.boundaries), rows);
+    scf::IfOp::create(
+        k, segments.isFirstOfSeveral(segment, isLater),
+        [&](OpBuilder &, Location) {
+          k.store(final,
+                  boundaryAccess(segments.firstBoundary(segment), valuesLeft));
+          scf::YieldOp::create(k);
+        });
+    rows = k.onlyIf(segment.isLast, rows);
   }
   if (plan.updatesState)
     storeState(final, stateAccess(state, rows));
@@ -90,7 +94,7 @@ void ScanKernel::storeFinal(Value final, const Segment &segment) {
 
 void ScanKernel::build(Value places) {
   addArguments();
-  if (plan.chunksOfSegment) {
+  if (plan.isCut()) {
     ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
     hostIsLater = arith::ConstantIndexOp::create(host, 0);
     isLater = k.argument(hostIsLater);
@@ -99,22 +103,24 @@ void ScanKernel::build(Value places) {
   Segment segment = segments.at(place, isLater);
   findState(segment.n);
   allocateTiles();
+  bool isEarly = !plan.isFused;
+  if (isEarly && waitsFirst())
+    gdn_tile::AwaitLaunchOp::create(k);
   Value initial = loadInitial(place);
-  bool startsEarly = vb >= kEarlyRows && !plan.isFused;
-  if (startsEarly)
+  if (isEarly && !waitsFirst())
     gdn_tile::AwaitLaunchOp::create(k);
   storeFinal(scan(initial, segment), segment);
-  k.launch(countBlocks(places, getRowBlocks()), /*beside=*/startsEarly);
+  k.launch(countBlocks(places, getRowBlocks()), /*beside=*/isEarly);
 }
 
 void ScanKernel::launchLater(Value places) {
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
   k.launchAgain(countBlocks(places, getRowBlocks()), hostIsLater,
-                arith::ConstantIndexOp::create(host, 1));
+                arith::ConstantIndexOp::create(host, 1),
+                /*beside=*/waitsFirst());
 }
 
 void mlir::gdn::buildScanKernels(RecurrencePlan &plan) {
-  bool isCut = static_cast<bool>(plan.chunksOfSegment);
   auto [usualFirst, usualLater, wideFirst, wideLater] = plan.places;
   auto areNone = [](Value a, Value b) {
     return isConstantIntValue(a, 0) && isConstantIntValue(b, 0);
@@ -131,7 +137,7 @@ void mlir::gdn::buildScanKernels(RecurrencePlan &plan) {
     wide->build(wideFirst);
   if (usual)
     usual->build(usualFirst);
-  if (!isCut)
+  if (!plan.isCut())
     return;
   buildSegmentKernels(plan);
   if (wide)

@@ -113,6 +113,7 @@ void SegmentsKernel::build() {
   int64_t valueBlocks = llvm::divideCeil(plan.valueSize, vb);
   int64_t blocks = valueBlocks + llvm::divideCeil(plan.keySize, vb);
   Segment segment = segments.inner(splitBlockId(blocks));
+  Value first = segments.firstBoundary(segment);
   findState(segment.n);
   Value zero = k.index(0);
   Value values = k.max(valuesLeft, zero);
@@ -131,8 +132,8 @@ void SegmentsKernel::build() {
 
   allocateTiles();
   Value final = scan(getInitial(), segment);
-  storeFinal(final, k.add(segment.firstBoundary, segment.index),
-             k.onlyIf(exists, values), k.onlyIf(exists, rows));
+  storeFinal(final, k.add(first, segment.index), k.onlyIf(exists, values),
+             k.onlyIf(exists, rows));
 
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
   k.launch(countBlocks(plan.getSegments().countInner(host), blocks),
@@ -245,7 +246,7 @@ void CombineKernel::build(Value needed) {
   Segment sequence = segments.sequence(k.div(rest, k.index(plan.valueHeads)));
   tile = k.tile({kCombineRows, kp}, k.getF32Type());
 
-  Value one = k.index(1), first = sequence.firstBoundary;
+  Value one = k.index(1), first = segments.firstBoundary(sequence);
   Value exists = k.less(one, sequence.boundaries);
   SmallVector<Value> carried;
   for (int64_t part = 0; part < parts; ++part)

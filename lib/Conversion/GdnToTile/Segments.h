@@ -12,21 +12,36 @@
 
 namespace mlir::gdn {
 
-/// Host side: sequences cut into segments of `chunks` chunks, the first of a
-/// sequence with one more for every `chunksPerExtra`, the last with fewer; an
-/// empty sequence is one segment of no chunks. The *boundary* behind a segment
-/// is numbered like the segment; the last has none, so a sequence of b
-/// boundaries has b + 1 segments.
+/// A sequence of fewer than so many times the least length of a segment is not
+/// cut.
+constexpr int64_t kLeastChunks = 4;
+
+/// The first segment of a sequence has E = `always` + ceil(L / `chunksPerOne`)
+/// chunks more than the others, L: it is scanned beside a kernel that takes
+/// longer for a chunk, and to start and to end.
+struct ExtraChunks {
+  int64_t always, chunksPerOne;
+};
+
+/// Host side: sequences cut into segments of L chunks, the first of a sequence
+/// with `extra` ones more, the last with fewer; an empty sequence is one
+/// segment of no chunks. The *boundary* behind a segment is numbered like the
+/// segment; the last has none, so a sequence of b boundaries has b + 1
+/// segments.
 ///
-/// With X tokens per segment, the place of boundary j in a grid or workspace is
-/// n b + j. Packed sequences, whose lengths the host does not know, have it at
-/// offsets[n] / X + j: that leaves room for all. The segment behind a boundary
+/// Dense sequences have one L, `chunks`, and the place of boundary j in a grid
+/// or workspace is n b + j. Of packed ones the host knows the sum of their
+/// lengths alone, and each has an L of its own: one boundary for every
+/// `spacing` tokens, of which that with number j has its place at offsets[n] /
+/// `spacing` + j. So all have room, and there are as many places as `spacing`
+/// fits into the sum, whatever the lengths are. The segment behind a boundary
 /// has its place; the first segment of a sequence has n.
 struct SegmentsOf {
   SequencesOf sequences;
-  /// Null: every sequence is one segment, and there are no boundaries.
-  Value chunks;
-  int64_t chunksPerExtra;
+  /// Both null: every sequence is one segment, and there are no boundaries.
+  Value chunks, spacing;
+  ExtraChunks extra;
+  int64_t leastChunks;
 
   /// Number of places of boundaries, and so of segments behind one.
   Value countBoundaries(ImplicitLocOpBuilder &host) const;
@@ -41,10 +56,10 @@ struct Segment {
   /// Its sequence; its rows, none where a place holds no segment.
   Value n;
   Sequence rows;
-  /// Its first token in the sequence, its number there, the boundaries of the
-  /// sequence and the place of the first. Null where every sequence is one
-  /// segment.
-  Value start, index, boundaries, firstBoundary;
+  /// Its first token in the sequence, its number there and the boundaries of
+  /// the sequence; whether it is the last segment. Null where every sequence is
+  /// one segment.
+  Value start, index, boundaries, isLast;
 };
 
 class SegmentMap {
@@ -60,15 +75,35 @@ public:
   Segment inner(Value place);
   /// A sequence as a segment: all of its rows.
   Segment sequence(Value n);
+  /// The place of the first boundary of a segment's sequence, found where this
+  /// is called.
+  Value firstBoundary(const Segment &segment);
+  /// For a segment `at` a place.
+  Value isFirstOfSeveral(const Segment &segment, Value isLater);
 
 private:
+  /// Chunks and tokens of a segment, and those that the first has more.
+  struct Lengths {
+    Value chunks, tokens, extraChunks, extraTokens;
+  };
+  Lengths withExtra(Value chunks);
+  Value divide(Value a, Value b);
+  /// Those of a packed sequence, and its boundaries.
+  Lengths cut(Value length);
+  Value countBoundaries(Value length, const Lengths &lengths);
+  Segment sequence(Value n, Lengths &lengths);
   Segment segmentOf(Value n, Value index);
 
   KernelBuilder &k;
   SequenceMap sequences;
-  /// Chunks and tokens of a segment and those that a first one has more, and
-  /// the boundaries of a dense sequence.
-  Value chunks, tokens, extraChunks, extraTokens, boundariesOfEach;
+  int64_t chunk;
+  ExtraChunks extra;
+  int64_t leastChunks;
+  /// Of dense sequences that are cut.
+  Lengths each;
+  Value boundariesOfEach;
+  /// Of packed ones.
+  Value spacing;
 };
 
 } // namespace mlir::gdn

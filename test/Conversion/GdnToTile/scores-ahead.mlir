@@ -28,7 +28,9 @@
 // CHECK-LABEL: func @scores_ahead_scan(
 // CHECK-SAME: #gdn_tile.kernel<warps = 4,
 // CHECK-NOT: gdn_tile.ahead
-// CHECK-NOT: gdn_tile.await_launch
+// CHECK: gdn_tile.await_launch
+// CHECK-NEXT: gdn_tile.load {{.*}} : memref<?x4x128x64xf32>, vector<64x64xf32>
+// CHECK-NOT: gdn_tile.ahead
 // CHECK-LABEL: func @scores_ahead_scan_wide(
 // CHECK-SAME: #gdn_tile.kernel<warps = 8,
 // Its blocks start while T is made, and read the state.
@@ -71,8 +73,7 @@
 // CHECK: %[[GRID:.*]] = arith.muli %[[PAIRS]], %[[ALONE]]
 // CHECK: gdn_tile.launch @scores_ahead_prepare_inverse grid(%[[GRID]])
 // CHECK: gdn_tile.launch @scores_ahead_scan_wide grid{{.*}} {beside}
-// CHECK: gdn_tile.launch @scores_ahead_scan grid
-// CHECK-NOT: beside
+// CHECK: gdn_tile.launch @scores_ahead_scan grid{{.*}} {beside}
 // CHECK-NOT: gdn_tile.launch
 func.func @scores_ahead(%q: memref<?x?x4x64xbf16>, %v: memref<?x?x4x128xbf16>, %g: memref<?x?x4xf32>, %b: memref<?x?x4xf32>, %s: memref<?x4x128x64xf32>) {
   gdn.recurrence ins(%q, %q, %v : memref<?x?x4x64xbf16>, memref<?x?x4x64xbf16>, memref<?x?x4x128xbf16>)

@@ -6,7 +6,7 @@
 // CHECK-LABEL: func @dense_scan(
 // CHECK-SAME: %[[T:[^:]*]]: index, %[[L:[^:]*]]: index, %[[B:[^:]*]]: index
 // CHECK-SAME: %[[IS_LATER:[^:]*]]: index)
-// CHECK: %[[E:.*]] = arith.ceildivui %[[L]], %c5
+// CHECK: %[[E:.*]] = arith.ceildivui %[[L]], %c6
 // CHECK: %[[X:.*]] = arith.muli %[[L]], %c16
 // CHECK: %[[EXTRA:.*]] = arith.muli %[[E]], %c16
 // CHECK: %[[BOUNDARIES:.*]] = arith.muli %[[IS_LATER]], %[[B]]
@@ -21,6 +21,9 @@
 // CHECK: arith.subi %[[T]], %[[START]]
 // CHECK: %[[LONGEST:.*]] = arith.addi %[[X]], %[[EXTRA]]
 // CHECK: arith.subi %[[LONGEST]], %[[BEFORE]]
+// CHECK: %[[LAST:.*]] = arith.cmpi eq, %[[J]], %[[B]]
+// What the kernel in front of it writes is awaited before any state is loaded.
+// CHECK: gdn_tile.await_launch
 // CHECK: %[[IS_FIRST:.*]] = arith.cmpi eq, %[[IS_LATER]], %c0
 // CHECK: scf.if %[[IS_FIRST]] -> (vector<32x32xf32>) {
 // CHECK:   gdn_tile.load {{.*}} : memref<1x4x40x24xf32>, vector<32x32xf32>
@@ -34,7 +37,6 @@
 // CHECK: scf.if %[[IS_CUT]] {
 // CHECK:   gdn_tile.store %[[FINAL]], {{.*}} memref<?x1x4x40x24xf32>
 // CHECK: }
-// CHECK: %[[LAST:.*]] = arith.cmpi eq, %[[J]], %[[B]]
 // CHECK: %[[ROWS:.*]] = arith.select %[[LAST]]
 // CHECK: gdn_tile.store %[[FINAL]], {{.*}} valid(%[[ROWS]], %c24) {{.*}} memref<1x4x40x24xf32>
 
@@ -85,6 +87,8 @@
 
 // CHECK-LABEL: func @dense_combine(
 // CHECK-SAME: gdn_tile.kernel<warps = 4, layout = accumulator>
+// CHECK: gdn_tile.await_launch
+// CHECK: gdn_tile.load
 // CHECK: scf.for %[[J:.*]] = %c1 to %{{.*}} iter_args(%[[STATE:.*]] = %{{.*}}) -> (vector<64x32xf32>)
 // CHECK:   gdn_tile.copy_in {{.*}} to %[[MH:.*]] : {{.*}} to memref<32x32xbf16
 // CHECK:   gdn_tile.copy_in {{.*}} to %[[ML:.*]] : {{.*}} to memref<32x32xbf16
@@ -108,22 +112,22 @@
 // CHECK-LABEL: func @dense(
 // CHECK: %[[SLOTS:.*]] = arith.ceildivui %[[T:.*]], %c16
 // CHECK: %[[C:.*]] = arith.maxui %[[SLOTS]], %c1
-// The first of eight segments counts as six fifths.
-// CHECK: %[[FIFTHS:.*]] = arith.muli %[[C]], %c5
-// CHECK: %[[SHARE:.*]] = arith.ceildivui %[[FIFTHS]], %c41
+// The first of eight segments counts as seven sixths.
+// CHECK: %[[SIXTHS:.*]] = arith.muli %{{.*}}, %c6
+// CHECK: %[[SHARE:.*]] = arith.ceildivui %[[SIXTHS]], %c49
 // CHECK: %[[LEAST:.*]] = arith.maxui %[[SHARE]], %c2
-// CHECK: %[[MORE_FIRST:.*]] = arith.ceildivui %[[LEAST]], %c5
-// CHECK: %[[BEFORE:.*]] = arith.subi %[[C]], %c1
 // CHECK: %[[TWO:.*]] = arith.muli %[[LEAST]], %c2
+// CHECK: %[[MORE_FIRST:.*]] = arith.ceildivui %[[LEAST]], %c6
 // CHECK: %[[THREE:.*]] = arith.addi %[[TWO]], %[[MORE_FIRST]]
 // CHECK: %[[FEW:.*]] = arith.maxui %[[THREE]], %c8
+// CHECK: %[[BEFORE:.*]] = arith.subi %[[C]], %c1
 // CHECK: %[[MORE:.*]] = arith.divui %[[BEFORE]], %[[FEW]]
 // CHECK: %[[CUT:.*]] = arith.minui %[[MORE]], %c1
 // CHECK: %[[NOT:.*]] = arith.subi %c1, %[[CUT]]
 // CHECK: %[[BEHIND:.*]] = arith.addi %[[C]], %c1
 // CHECK: %[[WHOLE:.*]] = arith.muli %[[NOT]], %[[BEHIND]]
 // CHECK: %[[L:.*]] = arith.maxui %[[LEAST]], %[[WHOLE]]
-// CHECK: %[[E:.*]] = arith.ceildivui %[[L]], %c5
+// CHECK: %[[E:.*]] = arith.ceildivui %[[L]], %c6
 // CHECK: %[[EXTRA:.*]] = arith.muli %[[E]], %c16
 // CHECK: %[[FIRST:.*]] = arith.addi %[[EXTRA]], %c1
 // CHECK: %[[LENGTH:.*]] = arith.maxui %[[T]], %[[FIRST]]
@@ -134,7 +138,7 @@
 // CHECK: memref.alloc(%[[B]]) : memref<?x4x40x24xf32>
 // CHECK: memref.alloc(%[[B]]) : memref<?x2x4x24x24xbf16>
 // CHECK: gdn_tile.launch @dense_prepare
-// CHECK: gdn_tile.launch @dense_scan grid(%c8) (%[[T]], %[[L]], %[[B]], {{.*}}, %c0 :
+// CHECK: gdn_tile.launch @dense_scan grid(%c8) (%[[T]], %[[L]], %[[B]], {{.*}}, %c0 : {{.*}} {beside}
 // CHECK: %[[MOST:.*]] = arith.maxui %[[B]], %c1
 // CHECK: %[[INNER:.*]] = arith.subi %[[MOST]], %c1
 // CHECK: %[[GRID:.*]] = arith.muli %[[INNER]], %c12
@@ -142,9 +146,9 @@
 // Nothing to combine below two boundaries.
 // CHECK: %[[ANY:.*]] = arith.minui %{{.*}}, %c1
 // CHECK: %[[GRID:.*]] = arith.muli %[[ANY]], %c4
-// CHECK: gdn_tile.launch @dense_combine grid(%[[GRID]])
+// CHECK: gdn_tile.launch @dense_combine grid(%[[GRID]]) {{.*}} {beside}
 // CHECK: %[[GRID:.*]] = arith.muli %[[B]], %c8
-// CHECK: gdn_tile.launch @dense_scan grid(%[[GRID]]) (%[[T]], %[[L]], %[[B]], {{.*}}, %c1 :
+// CHECK: gdn_tile.launch @dense_scan grid(%[[GRID]]) (%[[T]], %[[L]], %[[B]], {{.*}}, %c1 : {{.*}} {beside}
 func.func @dense(
     %q: memref<1x?x2x24xbf16>, %k: memref<1x?x2x24xbf16>, %v: memref<1x?x4x40xbf16>,
     %g: memref<1x?x4xf32>, %b: memref<1x?x4xf32>,
@@ -213,6 +217,29 @@ func.func @three(%q: memref<1x1024x1x16xf32>, %o: memref<1x1024x1x16xf32>, %s: m
 
 // -----
 
+// Of more segments the first has a sixth more, and a third of the least length: 17, 12, 12, 12 and 11.
+
+// CHECK-LABEL: func @five_scan(
+// CHECK-DAG: %[[LONGEST:.*]] = arith.constant 272 : index
+// CHECK-DAG: %[[X:.*]] = arith.constant 192 : index
+// CHECK-DAG: %[[EXTRA:.*]] = arith.constant 80 : index
+// CHECK: %[[BEFORE:.*]] = arith.muli %{{.*}}, %[[EXTRA]]
+// CHECK: %[[EQUAL:.*]] = arith.muli %{{.*}}, %[[X]]
+// CHECK: arith.addi %[[EQUAL]], %[[BEFORE]]
+// CHECK: arith.subi %[[LONGEST]], %[[BEFORE]]
+// CHECK-LABEL: func @five(
+// CHECK: memref.alloc() : memref<4x2x1x16x16xf32>
+// CHECK: gdn_tile.launch @five_scan grid(%c1)
+// CHECK-NEXT: gdn_tile.launch @five_segments grid(%c6)
+func.func @five(%q: memref<1x1024x1x16xf32>, %o: memref<1x1024x1x16xf32>, %s: memref<1x1x16x16xf32>) {
+  gdn.recurrence ins(%q, %q, %q : memref<1x1024x1x16xf32>, memref<1x1024x1x16xf32>, memref<1x1024x1x16xf32>)
+      outs(%o, %s : memref<1x1024x1x16xf32>, memref<1x1x16x16xf32>)
+      {schedule = #gdn.schedule<phases = segmented, chunk = 16, value_block = 16, segments = 5, segment_chunks = 10>}
+  return
+}
+
+// -----
+
 // Four segments of each of two sequences. Of float32 inputs, transition
 // matrices stay float32 and are stored transposed; the next is on its way while
 // one is applied.
@@ -265,11 +292,41 @@ func.func @whole(%q: memref<1x320x1x128xbf16>, %b: memref<1x320x1xf32>, %o: memr
 
 // -----
 
-// Packed sequences: a segment finds its sequence in the offsets. K of 256 in two parts, no transition ahead.
+// Packed sequences: a segment finds its sequence in the offsets, and from its length that of its segments. K of 256 in
+// two parts, no transition ahead.
 
 // CHECK-LABEL: func @packed_scan(
+// CHECK-SAME: %[[CU:[^:]*]]: memref<?xi32>, %{{.*}}: index, %[[SPACING:[^:]*]]: index
+// CHECK-SAME: %[[IS_LATER:[^:]*]]: index)
 // CHECK: scf.while
+// CHECK: memref.load
+// CHECK: memref.load
+// CHECK: memref.load
+// CHECK: %[[LENGTH:.*]] = arith.subi
+// CHECK: %[[C:.*]] = arith.ceildivui %[[LENGTH]], %c32
+// One boundary for every so many tokens; none in a sequence of four chunks.
+// CHECK: %[[IS_LONG:.*]] = arith.cmpi sgt, %[[C]], %c4
+// CHECK: %[[FIT:.*]] = arith.divui %{{.*}}, %{{.*}} : i32
+// CHECK: %[[FIT1:.*]] = arith.index_castui %[[FIT]]
+// CHECK: %[[PLACES:.*]] = arith.select %[[IS_LONG]], %[[FIT1]], %c0
+// CHECK: %[[G:.*]] = arith.addi %[[PLACES]], %c1
+// CHECK: %[[SIXTHS:.*]] = arith.muli %[[G]], %c6
+// CHECK: arith.addi %[[SIXTHS]], %c1
+// CHECK: %[[IS_CUT:.*]] = arith.cmpi sgt, %[[PLACES]], %c0
+// CHECK: %[[WHOLE:.*]] = arith.addi %[[C]], %c1
+// CHECK: arith.select %[[IS_CUT]], %{{.*}}, %[[WHOLE]]
+// The last segment has all that is left; a place behind it has nothing.
+// CHECK: %[[LEFT:.*]] = arith.maxsi %{{.*}}, %c0
+// CHECK: %[[ROWS:.*]] = arith.minsi %[[LEFT]]
+// CHECK: %[[EXISTS:.*]] = arith.cmpi sgt
+// CHECK: %[[IS_ALL:.*]] = arith.cmpi eq, %[[LEFT]], %[[ROWS]]
+// CHECK: %[[IS_LAST:.*]] = arith.andi %[[EXISTS]], %[[IS_ALL]]
+// CHECK: gdn_tile.await_launch
 // CHECK: gdn_tile.load %{{.*}} dims [3, 2] {{.*}} : memref<?x1x256x16xbf16>
+// CHECK: arith.select %[[IS_LAST]], %false, %{{.*}} : i1
+// CHECK: scf.if
+// CHECK: arith.select %[[IS_LAST]]
+// CHECK: gdn_tile.store
 // CHECK-LABEL: func @packed_segments(
 // CHECK: scf.while
 // CHECK-LABEL: func @packed_combine(
@@ -279,10 +336,22 @@ func.func @whole(%q: memref<1x320x1x128xbf16>, %b: memref<1x320x1xf32>, %o: memr
 // CHECK:   gdn_tile.store %{{.*}}[%c0, %c128] dims [1, 0] {{.*}} memref<16x256xf32
 // CHECK-COUNT-2: gdn_tile.mma %{{.*}} : vector<128x256xf32>
 // CHECK-LABEL: func @packed(
-// CHECK: %[[TOKENS:.*]] = arith.muli %{{.*}}, %c32
-// CHECK: %[[B:.*]] = arith.divui %{{.*}}, %[[TOKENS]]
+// Three places behind another segment share the tokens, if there are sequences few enough and more than four chunks.
+// CHECK: %[[LATER:.*]] = arith.divui %c3, %{{.*}}
+// CHECK: %[[PAIRS:.*]] = arith.divui %[[LATER]], %c2
+// CHECK: %[[ARE_FEW:.*]] = arith.minui %[[PAIRS]], %c1
+// CHECK: %[[SHARE:.*]] = arith.ceildivui %[[T:.*]], %c3
+// CHECK: %[[TIMES:.*]] = arith.divui %{{.*}}, %c4
+// CHECK: %[[ARE_LONG:.*]] = arith.minui %[[TIMES]], %c1
+// CHECK: %[[ARE_CUT:.*]] = arith.minui %[[ARE_FEW]], %[[ARE_LONG]]
+// CHECK: %[[NOT:.*]] = arith.subi %c1, %[[ARE_CUT]]
+// CHECK: %[[BEHIND:.*]] = arith.addi %[[T]], %c1
+// CHECK: %[[NONE:.*]] = arith.muli %[[NOT]], %[[BEHIND]]
+// CHECK: %[[SPACING:.*]] = arith.maxui %{{.*}}, %[[NONE]]
+// CHECK: %[[B:.*]] = arith.divui %[[T]], %[[SPACING]]
 // CHECK: memref.alloc(%[[B]]) : memref<?x2x1x256x256xf32>
-// CHECK: gdn_tile.launch @packed_scan
+// CHECK: gdn_tile.launch @packed_scan {{.*}}, %[[SPACING]], {{.*}} {beside}
+// CHECK: gdn_tile.launch @packed_scan grid(%[[B]]) {{.*}} {beside}
 func.func @packed(%q: memref<1x?x1x256xbf16>, %v: memref<1x?x1x16xbf16>, %cu: memref<?xi32>,
     %o: memref<1x?x1x16xbf16>, %s: memref<?x1x256x16xbf16>) {
   gdn.recurrence ins(%q, %q, %v : memref<1x?x1x256xbf16>, memref<1x?x1x256xbf16>, memref<1x?x1x16xbf16>)

@@ -173,15 +173,15 @@ bool hasWideSegments(RecurrenceOp op, bool isHigh) {
 /// multiprocessor one block of the scan of those behind the first. 0 where that
 /// leaves a single sequence too few segments: whole sequences are as fast then.
 ///
-/// Measured on an H200 at K = V = 128, in chunks of the scan (1 us): a sequence
-/// of C chunks takes C; in G segments it takes 1.25 C / G for the kernel
-/// `segments`, whose 2 (G - 2) blocks of 128 rows for each head fill one wave
-/// with the scan of the first segment, then C / G for the scan of the others,
-/// 1.5 for each of G - 2 boundaries in `combine`, and 10 for the start and the
-/// end of these kernels. So G = 2 never pays, G = 3 only with blocks of 128
-/// rows and long sequences. How many sequences there are, and how long they
-/// are, is known when the function is called: the description of the schedule
-/// has the rule.
+/// Measured on an H200 at K = V = 128, in us: a sequence of C chunks takes 1.5
+/// + 0.92 C. In G segments, the first of F chunks and the others of L, the
+/// kernel `segments`, whose 2 (G - 2) blocks of 128 rows for each head fill one
+/// wave with the scan of the first, takes 9.3 + 1.07 L, that scan 5.3 + 0.94 F,
+/// `combine` 3 + 1.8 (G - 2), the scan of the others 3.6 + 0.93 L; about 4 of
+/// the sum overlap with the kernel in front. So F is L + 3 + L / 6, G = 2 never
+/// pays, and G = 3 only with blocks of 128 rows and long sequences. How many
+/// sequences there are, and how long they are, is known when the function is
+/// called: the description of the schedule has the rule.
 int64_t selectSegments(RecurrenceOp op, const GpuTarget &target,
                        int64_t valueBlock, bool isHigh) {
   if (op.getKeySize() > kMaxKeysOfLongChunk)

@@ -79,20 +79,29 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     | `overlap` | `step` phases: launches in front and behind may overlap with this one (programmatic dependent launch; sm_90 and later) |
     | `precision` | `default` or `high`: see below |
 
-    With `segmented` a segment has L chunks, the first of a sequence E = ceil(L / X)
-    more, X = 5 (3 with `segments` = 3), the last fewer. L is computed when the function
-    is called, so one compiled function cuts a single long sequence into `segments` pieces
-    and leaves a large batch whole, without the kernels that segments need. Of N sequences
-    with C chunks each may have G = 1 + floor((`segments` - 1) / N) segments:
+    With `segmented` a segment has L chunks, the first of a sequence E = M + ceil(L / X)
+    more, the last fewer; M = floor(`segment_chunks` / 3) and X = 6, or 0 and 3 with
+    `segments` = 3. L is computed when the function is called, so one compiled function
+    cuts a single long sequence into `segments` pieces and leaves a large batch whole,
+    without the kernels that segments need. Of N sequences with C chunks each may have
+    G = 1 + floor((`segments` - 1) / N) segments:
 
-        L = max(`segment_chunks`, ceil(X C / (X G + 1)))   if G >= 3, C > 2 L + E and
-                                                           C > 4 `segment_chunks`
-        L = C + 1                                          otherwise: nothing is cut
+        L = max(`segment_chunks`, ceil(X (C - M) / (X G + 1)))   if G >= 3, C > 2 L + E and
+                                                                 C > 4 `segment_chunks`
+        L = C + 1                                                otherwise: nothing is cut
 
-    The lengths of packed sequences are not known then, only that of all together,
-    C chunks: with `segments` in the place of G a long sequence among short ones has its
-    share, and never are more than `segments` - 1 segments behind another one. A
-    transition matrix carries the state over each segment; nothing is truncated. On the
+    The lengths of packed sequences are not known then, only that of all together, T
+    tokens. If it is more than 4 `segment_chunks` chunks and G >= 3, there are `segments` - 1
+    places for segments behind another one, one for every ceil(T / (`segments` - 1)) tokens,
+    and a sequence of t tokens and C chunks has as many as that fits into it: so there are
+    never more, whatever the lengths. It has an L of its own, which the kernels find from
+    the offsets:
+
+        G = 1 + floor(t / ceil(T / (`segments` - 1)))
+        L as above                                  if G >= 2 and C > 4 `segment_chunks`
+        L = C + 1                                   otherwise: it is not cut
+
+    A transition matrix carries the state over each segment; nothing is truncated. On the
     CPU (level 1) `segmented` means the same as `fused`.
 
     The first segments are scanned, with their output, beside the slower kernel that makes

@@ -31,8 +31,9 @@ def GdnTile_LaunchOp : GdnTile_Op<"launch", [
 
     A launch with `beside` may run beside the one in front of it, if that has any blocks: neither
     reads or writes what the other writes, but behind a `gdn_tile.await_launch`. What comes behind
-    sees the results of both; so no launch is `beside` one that is `beside` another itself, unless that
-    one has a `gdn_tile.await_launch`.
+    sees the results of both; so no launch is `beside` one that is `beside` another itself, unless one
+    of the two has a `gdn_tile.await_launch`. A kernel that reads nothing but integers in front of it
+    may run beside the last launch that has blocks, whichever that is.
 
     ```mlir
     gdn_tile.launch @scan grid(%blocks) (%q, %t : memref<?x16x128xbf16>, index)
