@@ -65,8 +65,13 @@ def test_short_and_many_sequences_stay_whole():
         assert ("segments" in launched(kernel, x)) == cut, f"{batch} sequences of {tokens} tokens"
 
 
-def test_a_long_sequence_among_short_ones_is_cut():
-    starts = (0, 30, 3000, 3064)
+@pytest.mark.parametrize(
+    "starts",
+    [(0, 30, 3000, 3064), (0, 3000, 6000), (0, 2700, 2701, 2701, 5801)],
+    ids=("one among short ones", "two equal ones", "two with others between them"),
+)
+def test_long_packed_sequences_are_cut(starts):
+    """Each has segments of its own length."""
     p = Problem("gated_delta", T=starts[-1], Hqk=1, Hv=2, K=128, V=128, starts=starts)
     (kernel,) = load(p.text())
     x = inputs(p)
