@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """That racecheck, which is silent on the kernels as sanitize.py changes them, finds a race in them."""
 
+import itertools
 import shutil
 import sys
 from pathlib import Path
@@ -11,13 +12,12 @@ import pytest
 from gpu_support import COMPILE_ONLY, run_within
 
 SANITIZE = Path(__file__).with_name("sanitize.py")
-# Barriers of the block, and the wait for a stage that other warps fill by stores. Not all that may be left out is
+# Barriers of the block, and waits for stages that other warps fill by stores. Not each that may be left out is
 # reported: the tool does not watch what asynchronous copies write.
 BROKEN = [
-    ("gated_delta_chunks", "prepare", "barrier", 0),
-    ("gated_delta_chunks", "prepare", "barrier", 2),
-    ("gated_delta_chunks", "scan", "barrier", 1),
-    ("wide_packed", "scan", "wait", 2),
+    ("gated_delta_chunks", "prepare", "barrier"),
+    ("gated_delta_chunks", "scan", "barrier"),
+    ("wide_packed", "scan", "wait"),
 ]
 
 
@@ -44,8 +44,11 @@ def test_nothing_is_reported(name):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("name", "kernel", "kind", "number"), BROKEN)
-def test_a_race_is_reported(name, kernel, kind, number):
+@pytest.mark.parametrize(("name", "kernel", "kind"), BROKEN)
+def test_a_race_is_reported(name, kernel, kind):
     compile_only()
-    done = racecheck(name, "--leave-out", kernel, kind, str(number))
-    assert done.returncode == 9 and "Race reported" in done.stdout, done.stdout + done.stderr
+    for number in itertools.count():
+        done = racecheck(name, "--leave-out", kernel, kind, str(number))
+        assert "Error" not in done.stderr, f"none of {number} that were left out is reported: {done.stderr}"
+        if done.returncode == 9 and "Race reported" in done.stdout:
+            return
