@@ -595,20 +595,3 @@ gpu.module @kernels {
     gpu.return
   }
 }
-
-// -----
-
-// Offsets of 64 bits: the sequence of a slot is found by bisection.
-
-// CHECK-LABEL: func @long_offsets_prepare
-// CHECK-NOT: gdn_tile.find_sequence
-// CHECK: scf.while
-// CHECK: memref.load %{{.*}} : memref<?xi64>
-// CHECK-LABEL: func @long_offsets_scan
-func.func @long_offsets(%q: memref<1x?x1x16xbf16>, %cu: memref<?xi64>, %s: memref<?x1x16x16xf32>) {
-  gdn.recurrence ins(%q, %q, %q : memref<1x?x1x16xbf16>, memref<1x?x1x16xbf16>, memref<1x?x1x16xbf16>)
-      offsets(%cu : memref<?xi64>)
-      outs(%q, %s : memref<1x?x1x16xbf16>, memref<?x1x16x16xf32>)
-      {schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 16>}
-  return
-}
