@@ -210,7 +210,7 @@ def function(path, model, form_name, dtype):
         form["K"],
         form["V"],
         N=None if dynamic or offsets is None else len(offsets) - 1,
-        offsets=None if offsets is None else "i32",
+        offsets=None if offsets is None else form.get("offset_type", "i32"),
         slots=form.get("slot_type", "i32") if "slots" in form else None,
         S=None if dynamic else form.get("pool"),
         update_state=form.get("update", True),
@@ -260,7 +260,7 @@ def inputs(model, form, dtype, seed):
         x["erase"] = store(rng.uniform(0, 1, (B, T, HV, K)), "f32")
         x["write"] = store(rng.uniform(0, 1, (B, T, HV, V)), "f32")
     if form.get("offsets"):
-        x["offsets"] = store(form["offsets"], "i32")
+        x["offsets"] = store(form["offsets"], form.get("offset_type", "i32"))
     N = len(form["offsets"]) - 1 if form.get("offsets") else B
     if "slots" in form:
         x["slots"] = store(form["slots"], form.get("slot_type", "i32"))
@@ -282,7 +282,8 @@ def places(form):
 
 
 def expected(form, dtype, x):
-    types = {"q": dtype, "k": dtype, "v": dtype, "state": form.get("state_dtype", "f32"), "offsets": "i32"}
+    types = {"q": dtype, "k": dtype, "v": dtype, "state": form.get("state_dtype", "f32")}
+    types["offsets"] = form.get("offset_type", "i32")
     types["slots"] = form.get("slot_type", "i32")
     values = {key: read(value, types.get(key, "f32")) for key, value in x.items()}
     return reference.recurrence(**values, state_layout=form.get("state_layout", "v_first"), every=form.get("every"))

@@ -44,6 +44,7 @@ CASES = [
     ("split 64", "ssd", "bf16", dict(T=150, K=128, V=64)),
     ("split 64", "ssd", "f16", dict(T=210, K=64, V=128, offsets=PACKED)),
     ("split 64", "gated_delta", "bf16", dict(T=180, K=64, V=64, offsets=MANY)),
+    ("split 64", "gated_delta", "bf16", dict(T=180, K=64, V=64, offsets=MANY, offset_type="i64")),
     ("split 64", "kda", "bf16", dict(T=150, K=64, V=64)),
     ("split 64", "kda", "f16", dict(T=100, K=128, V=128)),
     ("split 64", "gdn2", "bf16", dict(T=100, K=64, V=64)),
@@ -83,7 +84,7 @@ def compiled(schedule, model, dtype, form):
     text = build.recurrence(
         form.get("B", 1), form["T"], recurrences.HQK, recurrences.HV, form["K"], form["V"],
         N=len(offsets) - 1 if offsets else None,
-        offsets="i32" if offsets else None,
+        offsets=form.get("offset_type", "i32") if offsets else None,
         slots="i32" if "slots" in form else None,
         S=form.get("pool"),
         every=form.get("every"),

@@ -32,6 +32,9 @@ struct FindSequencePattern : TilePattern<FindSequenceOp> {
     Value slot = truncate(adaptor.getSlot());
     Value offsets = adaptor.getOffsets().front();
     int64_t shift = llvm::Log2_64(op.getChunk());
+    // Of 64 bits the lower half, which comes first.
+    int64_t width =
+        cast<MemRefType>(op.getOffsets().getType()).getElementTypeBitWidth();
     auto loop = scf::WhileOp::create(
         rewriter, e.loc, TypeRange{e.i32(), e.i32()},
         ValueRange{e.c32(0), truncate(adaptor.getCount())},
@@ -42,8 +45,9 @@ struct FindSequencePattern : TilePattern<FindSequenceOp> {
         },
         [&](OpBuilder &b, Location loc, ValueRange range) {
           Emitter inner(b, loc);
-          scf::YieldOp::create(
-              b, loc, narrow(inner, slot, offsets, shift, range[0], range[1]));
+          scf::YieldOp::create(b, loc,
+                               narrow(inner, slot, offsets, width / 8, shift,
+                                      range[0], range[1]));
         });
     rewriter.replaceOpWithNewOp<LLVM::ZExtOp>(op, e.i64(), loop.getResult(0));
     return success();
@@ -51,7 +55,8 @@ struct FindSequencePattern : TilePattern<FindSequenceOp> {
 
 private:
   static SmallVector<Value> narrow(Emitter &e, Value slot, Value offsets,
-                                   int64_t shift, Value first, Value count) {
+                                   int64_t distance, int64_t shift, Value first,
+                                   Value count) {
     constexpr int64_t lanes = 32;
     Value stride = e.shrC(e.addC(count, lanes - 1), llvm::Log2_64(lanes));
     auto multiply = [&](Value a, Value b) -> Value {
@@ -61,7 +66,8 @@ private:
     Value n = e.add(first, own);
     Value bytes = LLVM::ZExtOp::create(e.builder, e.loc, e.i64(), n);
     Value start =
-        e.loadWords(e.advance(offsets, e.mulC(bytes, 4)), 1, isIn).front();
+        e.loadWords(e.advance(offsets, e.mulC(bytes, distance)), 1, isIn)
+            .front();
     Value place = e.add(e.shrC(start, shift), n);
     Value isNotBehind = LLVM::ICmpOp::create(
         e.builder, e.loc, LLVM::ICmpPredicate::ule, place, slot);

@@ -68,10 +68,6 @@ Sequence SequenceMap::at(Value n) {
 Value SequenceMap::find(Value slot) {
   if (!offsets)
     return k.div(slot, k.ceilDiv(length, k.index(chunk)));
-  // The search by lanes is one of i32.
-  if (!cast<MemRefType>(offsets.getType()).getElementType().isInteger(32))
-    return findPacked(
-        slot, [&](Value start, Value n) { return firstSlot(start, n); });
   return gdn_tile::FindSequenceOp::create(k, k.getIndexType(), slot, offsets,
                                           sequences,
                                           k.getI64IntegerAttr(chunk));

@@ -27,3 +27,15 @@ func.func @find(%offsets: memref<?xi32>, %slot: index, %count: index, %out: memr
   gdn_tile.store %x, %out[%n] dims [0] : vector<1x16xf32>, memref<?xf32>
   return
 }
+
+// Of offsets of 64 bits the lower half.
+// CHECK-LABEL: llvm.func @find_long
+// CHECK: %[[EIGHT:.*]] = llvm.mlir.constant(3 : i64) : i64
+// CHECK: llvm.shl %{{.*}}, %[[EIGHT]] : i64
+// CHECK: ld.global.b32
+func.func @find_long(%offsets: memref<?xi64>, %slot: index, %count: index, %out: memref<?xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  %n = gdn_tile.find_sequence %slot in %offsets count %count chunk 64 : memref<?xi64>
+  %x = arith.constant dense<1.0> : vector<1x16xf32>
+  gdn_tile.store %x, %out[%n] dims [0] : vector<1x16xf32>, memref<?xf32>
+  return
+}

@@ -9,9 +9,9 @@ func.func @find(%slot: index, %offsets: memref<?xi32>, %count: index) -> index {
 
 // -----
 
-func.func @type(%slot: index, %offsets: memref<?xi64>) {
-  // expected-error@+1 {{'gdn_tile.find_sequence' op expects offsets of i32 in one dimension of global memory, but has 'memref<?xi64>'}}
-  %n = gdn_tile.find_sequence %slot in %offsets count %slot chunk 64 : memref<?xi64>
+func.func @type(%slot: index, %offsets: memref<?xi16>) {
+  // expected-error@+1 {{'gdn_tile.find_sequence' op expects offsets of i32 or i64 in one dimension of global memory, but has 'memref<?xi16>'}}
+  %n = gdn_tile.find_sequence %slot in %offsets count %slot chunk 64 : memref<?xi16>
   return
 }
 

@@ -14,10 +14,11 @@ using namespace mlir::gdn_tile;
 
 LogicalResult FindSequenceOp::verify() {
   auto offsets = cast<MemRefType>(getOffsets().getType());
-  if (offsets.getRank() != 1 || !offsets.getElementType().isInteger(32) ||
+  Type type = offsets.getElementType();
+  if (offsets.getRank() != 1 || !(type.isInteger(32) || type.isInteger(64)) ||
       !offsets.getLayout().isIdentity() || isShared(offsets))
-    return emitOpError("expects offsets of i32 in one dimension of global "
-                       "memory, but has ")
+    return emitOpError("expects offsets of i32 or i64 in one dimension of "
+                       "global memory, but has ")
            << offsets;
   if (!llvm::isPowerOf2_64(getChunk()))
     return emitOpError("expects chunks of a power of two of tokens, but they "

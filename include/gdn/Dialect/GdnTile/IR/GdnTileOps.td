@@ -87,7 +87,7 @@ def GdnTile_FindSequenceOp : GdnTile_Op<"find_sequence", [
   let description = [{
     Sequences are packed along time: n has the tokens from offsets[n] on, and its chunks of `chunk` tokens have the slots
     from offsets[n] floordiv `chunk` + n on. The result is the last n in 0 .. `count` - 1 whose first
-    slot is not behind `slot`, 0 where there is none.
+    slot is not behind `slot`, 0 where there is none. Offsets are i32 or i64, and below 2^31.
 
     On a GPU each warp looks for itself, and its lanes at 32 sequences at a time: one read for up to 32 sequences,
     two for up to 1024, where bisection takes five and ten, each of which waits for the one before.
