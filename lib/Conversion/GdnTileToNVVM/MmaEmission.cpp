@@ -95,3 +95,9 @@ void mlir::gdn::emitFloatMma(Emitter &e, int64_t passes, const FloatParts &a,
   }
   emitMma(e, 8, NVVM::MMATypes::tf32, a.high, b.high, acc);
 }
+
+void mlir::gdn::emitTF32Mma(Emitter &e, int64_t passes, ValueRange a,
+                            ValueRange b, MutableArrayRef<Value> acc) {
+  emitFloatMma(e, passes, splitOperand(e, {a[0], a[2], a[1], a[3]}, passes),
+               splitOperand(e, b, passes), acc);
+}

@@ -31,6 +31,11 @@ FloatParts splitOperand(Emitter &e, ValueRange values, int64_t passes);
 void emitFloatMma(Emitter &e, int64_t passes, const FloatParts &a,
                   const FloatParts &b, MutableArrayRef<Value> acc);
 
+/// The same of registers of fragments, whose columns 2q and 2q + 1 serve as the
+/// k slots q and q + 4.
+void emitTF32Mma(Emitter &e, int64_t passes, ValueRange a, ValueRange b,
+                 MutableArrayRef<Value> acc);
+
 /// m16n8k16, or k8 with one register of b, of float32 operands in two bfloat16
 /// parts each, neighbours of `values` in one register; the product of the low
 /// parts is left out.

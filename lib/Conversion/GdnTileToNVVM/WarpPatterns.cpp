@@ -84,8 +84,12 @@ struct FreePattern : TilePattern<FreeOp> {
 // Products
 //===----------------------------------------------------------------------===//
 
+// As what lies above the diagonal of a triangle.
+bool isZero(Value value) { return matchPattern(value, m_AnyZeroFloat()); }
+
 /// The registers of `b`, rows n and columns k, are those of the right operand
-/// for its upper and its lower eight rows.
+/// for its upper and its lower eight rows. Products with columns of `b` that
+/// are known to be zero are left out.
 struct WarpMmaPattern : TilePattern<WarpMmaOp> {
   using TilePattern::TilePattern;
   LogicalResult
@@ -107,9 +111,11 @@ struct WarpMmaPattern : TilePattern<WarpMmaOp> {
     for (int64_t k = 0; k < columns; k += isTF32 ? 8 : 16)
       for (int64_t half : {0, 1}) {
         MutableArrayRef<Value> sums = MutableArrayRef(acc).slice(4 * half, 4);
+        ValueRange right = adaptor.getB().slice(k / 2 + 2 * half, 2);
+        if (isTF32 && llvm::all_of(right, isZero))
+          continue;
         if (isTF32)
-          emitTF32(e, passes, adaptor.getA().slice(k / 2, 4),
-                   adaptor.getB().slice(k / 2 + 2 * half, 2), sums);
+          emitTF32Mma(e, passes, adaptor.getA().slice(k / 2, 4), right, sums);
         else
           emitBF16(e, adaptor.getA().slice(k / 2, 8),
                    adaptor.getB().slice(k / 2, 8), half, sums);
@@ -134,21 +140,11 @@ private:
                 acc.slice(4 * half, 4));
   }
 
-  /// With permuted k: columns 2q and 2q + 1 serve as the k slots q and q + 4.
-  static void emitTF32(Emitter &e, int64_t passes, ValueRange a, ValueRange b,
-                       MutableArrayRef<Value> acc) {
-    emitFloatMma(e, passes, splitOperand(e, {a[0], a[2], a[1], a[3]}, passes),
-                 splitOperand(e, b, passes), acc);
-  }
-
-  /// Half the product where the other columns of `b` are known to be zero, as
-  /// in a triangle.
   static void emitBF16(Emitter &e, ValueRange a, ValueRange b, int64_t half,
                        MutableArrayRef<Value> acc) {
     int64_t row = 2 * half;
     SmallVector<Value> right = {b[row], b[row + 1]};
-    bool isShort = matchPattern(b[row + 4], m_AnyZeroFloat()) &&
-                   matchPattern(b[row + 5], m_AnyZeroFloat());
+    bool isShort = isZero(b[row + 4]) && isZero(b[row + 5]);
     if (!isShort)
       right.append({b[row + 4], b[row + 5]});
     emitBF16x3Mma(e, splitToBF16(e, isShort ? a.take_front(4) : a),
@@ -177,23 +173,31 @@ struct OwnRowsPattern : TilePattern<OwnRowsOp> {
 // Blocks of matrices in panels
 //===----------------------------------------------------------------------===//
 
-/// Word p of a lane is its part of the p-th matrix of 8x8 of the block.
+/// Word p of a lane, its part of the p-th matrix of 8x8 of a block, of which
+/// the first is not there on the diagonal.
+Value getWordOfBlock(Emitter &e, Value memref, Type type, ValueRange indices,
+                     bool isDiagonal, int64_t p) {
+  constexpr int64_t wordBytes = 4, matrixBytes = 32 * wordBytes;
+  Value block = getGlobalAddress(e, memref, cast<MemRefType>(type), indices);
+  Value own = e.advance(block, e.mulC(e.laneId(), wordBytes));
+  return e.advance(own, (p - isDiagonal) * matrixBytes);
+}
+
+/// Pair by pair the matrices of columns k below 8 and of the others.
 struct StoreBlockPattern : TilePattern<StoreBlockOp> {
   using TilePattern::TilePattern;
   LogicalResult
   matchAndRewrite(StoreBlockOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Emitter e(rewriter, op.getLoc());
-    Value block = getGlobalAddress(e, adaptor.getMemref().front(),
-                                   cast<MemRefType>(op.getMemref().getType()),
-                                   flatten(adaptor.getIndices()));
-    constexpr int64_t wordBytes = 4, matrixBytes = 32 * wordBytes;
-    Value own = e.advance(block, e.mulC(e.laneId(), wordBytes));
-    // Pair by pair the matrices of columns k below 8 and of the others.
-    ValueRange pairs = adaptor.getValue();
-    for (int64_t i = op.getDiagonal(), first = i; i < 4; ++i)
-      e.storeWords(e.advance(own, (i - first) * matrixBytes),
-                   e.bitcast(pairs[i ^ 1], e.i32()), Value(),
+    auto wordAt = [&](int64_t p) {
+      return getWordOfBlock(e, adaptor.getMemref().front(),
+                            op.getMemref().getType(),
+                            flatten(adaptor.getIndices()), op.getDiagonal(), p);
+    };
+    for (int64_t p = op.getDiagonal(); p < 4; ++p)
+      e.storeWords(wordAt(p), e.bitcast(adaptor.getValue()[p ^ 1], e.i32()),
+                   Value(),
                    /*streaming=*/true);
     rewriter.eraseOp(op);
     return success();
@@ -203,6 +207,30 @@ struct StoreBlockPattern : TilePattern<StoreBlockOp> {
 //===----------------------------------------------------------------------===//
 // Votes
 //===----------------------------------------------------------------------===//
+
+struct LoadBlockPattern : TilePattern<LoadBlockOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(LoadBlockOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    auto wordAt = [&](int64_t p) {
+      return getWordOfBlock(e, adaptor.getMemref().front(),
+                            op.getMemref().getType(),
+                            flatten(adaptor.getIndices()), op.getDiagonal(), p);
+    };
+    Type element = cast<VectorType>(op.getValue().getType()).getElementType();
+    SmallVector<Value> pairs(4);
+    for (int64_t p = 0; p < 4; ++p) {
+      Value word = e.c32(0);
+      if (p >= op.getDiagonal())
+        word = e.loadWords(wordAt(p), 1, Value())[0];
+      pairs[p ^ 1] = e.bitcast(word, VectorType::get(2, element));
+    }
+    rewriter.replaceOpWithMultiple(op, {pairs});
+    return success();
+  }
+};
 
 struct AnyPattern : TilePattern<AnyOp> {
   using TilePattern::TilePattern;
@@ -268,7 +296,7 @@ private:
 ///
 ///   R^T = -(A^T diag(s) B^T) C^T,
 ///
-/// in three products of bfloat16 parts: A^T and the product before are left
+/// by tensor cores: A^T and the product before are left
 /// operands as they are, and R^T is part of the result as it is. The eight rows
 /// that a left operand has left over are those of the next block.
 class BlockSolver {
@@ -308,6 +336,7 @@ private:
   SmallVector<Value> loadPlain(int64_t number);
 
   Emitter &e;
+  bool isTF32;
   Value scratch;
   int64_t halves;
   Value column;
@@ -330,7 +359,8 @@ ThreadPart getLanePart(Emitter &e, int64_t shift, int64_t count,
 
 BlockSolver::BlockSolver(Emitter &e, BlockInverseOp op, Value products,
                          Value scale, Value scratch)
-    : e(e), scratch(scratch),
+    : e(e), isTF32(op.getPrecision() == ProductPrecision::TF32),
+      scratch(scratch),
       halves(cast<MemRefType>(op.getScale().getType()).getDimSize(0) / kSize),
       column(e.andC(e.laneId(), kHalf - 1)),
       half(getLanePart(e, 2, halves, kSize)),
@@ -424,16 +454,15 @@ void BlockSolver::storeColumns() {
 SmallVector<SmallVector<Value>>
 BlockSolver::multiply(ArrayRef<SmallVector<Value>> a,
                       ArrayRef<SmallVector<Value>> b) {
-  FloatParts left;
-  for (int64_t rows : {0, 1}) {
-    FloatParts parts = splitToBF16(e, a[rows % a.size()]);
-    llvm::append_range(left.high, parts.high);
-    llvm::append_range(left.low, parts.low);
-  }
+  SmallVector<Value> left(a.front());
+  llvm::append_range(left, a.back());
   SmallVector<SmallVector<Value>> results;
   for (auto [i, right] : llvm::enumerate(b)) {
     SmallVector<Value> sums(4, e.cF32(0.0));
-    emitBF16x3Mma(e, left, splitToBF16(e, right), sums);
+    if (isTF32)
+      emitTF32Mma(e, /*passes=*/1, left, right, sums);
+    else
+      emitBF16x3Mma(e, splitToBF16(e, left), splitToBF16(e, right), sums);
     results.push_back({sums[2 * i], sums[2 * i + 1]});
   }
   return results;
@@ -513,6 +542,6 @@ struct BlockInversePattern : TilePattern<BlockInverseOp> {
 void mlir::gdn::populateWarpPatterns(const KernelLowering &kernel,
                                      RewritePatternSet &patterns) {
   patterns.add<EachWarpPattern, FreePattern, WarpMmaPattern, OwnRowsPattern,
-               StoreBlockPattern, AnyPattern, BlockInversePattern>(
-      kernel, patterns.getContext());
+               StoreBlockPattern, LoadBlockPattern, AnyPattern,
+               BlockInversePattern>(kernel, patterns.getContext());
 }

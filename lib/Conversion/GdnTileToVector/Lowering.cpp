@@ -297,6 +297,7 @@ LogicalResult Lowering::lowerOp(Operation *op) {
       .Case([&](gdn_tile::OwnRowsOp op) { return lowerOwnRows(*this, op); })
       .Case(
           [&](gdn_tile::StoreBlockOp op) { return lowerStoreBlock(*this, op); })
+      .Case([&](gdn_tile::LoadBlockOp op) { return lowerLoadBlock(*this, op); })
       .Case([&](gdn_tile::AnyOp op) { return lowerAny(*this, op); })
       .Case([&](gdn_tile::BlockInverseOp op) {
         return lowerBlockInverse(*this, op);

@@ -180,6 +180,7 @@ LogicalResult lowerEachWarp(Lowering &lowering, gdn_tile::EachWarpOp op);
 LogicalResult lowerWarpMma(Lowering &lowering, gdn_tile::WarpMmaOp op);
 LogicalResult lowerOwnRows(Lowering &lowering, gdn_tile::OwnRowsOp op);
 LogicalResult lowerStoreBlock(Lowering &lowering, gdn_tile::StoreBlockOp op);
+LogicalResult lowerLoadBlock(Lowering &lowering, gdn_tile::LoadBlockOp op);
 LogicalResult lowerAny(Lowering &lowering, gdn_tile::AnyOp op);
 LogicalResult lowerBlockInverse(Lowering &lowering,
                                 gdn_tile::BlockInverseOp op);

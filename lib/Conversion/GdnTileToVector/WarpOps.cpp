@@ -129,14 +129,16 @@ LogicalResult mlir::gdn::tile_to_vector::lowerOwnRows(Lowering &lowering,
 }
 
 // A matrix of 8x8 after the other.
-LogicalResult
-mlir::gdn::tile_to_vector::lowerStoreBlock(Lowering &lowering,
-                                           gdn_tile::StoreBlockOp op) {
+// Calls `handle` for each matrix of 8x8 of a block, with its first element in
+// the fragment and its indices in the memref.
+template <typename OpT>
+static void forEachMatrix(
+    Lowering &lowering, OpT op,
+    function_ref<void(SmallVector<Value>, SmallVector<Value>)> handle) {
   ImplicitLocOpBuilder &b = lowering.b;
   constexpr int64_t rows = gdn_tile::kMatrixRows;
   constexpr int64_t columns = gdn_tile::kPanelColumns;
   int64_t rank = op.getIndices().size();
-  Value value = lowering.buffer(op.getValue());
   for (int64_t k : {int64_t(0), rows})
     for (int64_t n : {int64_t(0), rows}) {
       if (op.getDiagonal() && k > n)
@@ -146,11 +148,47 @@ mlir::gdn::tile_to_vector::lowerStoreBlock(Lowering &lowering,
                     (op.getDiagonal() ? rows : 0);
       indices[rank - 2] =
           arith::AddIOp::create(b, indices[rank - 2], lowering.index(row));
-      lowering.copy(
-          {value, {lowering.index(k), lowering.index(n)}, {0, 1}},
-          {lowering.get(op.getMemref()), indices, {rank - 2, rank - 1}},
-          {rows, gdn_tile::kPanelWidth}, /*valid=*/{}, /*zeroFill=*/false);
+      handle({lowering.index(k), lowering.index(n)}, indices);
     }
+}
+
+LogicalResult
+mlir::gdn::tile_to_vector::lowerStoreBlock(Lowering &lowering,
+                                           gdn_tile::StoreBlockOp op) {
+  int64_t rank = op.getIndices().size();
+  Value value = lowering.buffer(op.getValue());
+  forEachMatrix(
+      lowering, op, [&](SmallVector<Value> first, SmallVector<Value> indices) {
+        lowering.copy(
+            {value, first, {0, 1}},
+            {lowering.get(op.getMemref()), indices, {rank - 2, rank - 1}},
+            {gdn_tile::kMatrixRows, gdn_tile::kPanelWidth},
+            /*valid=*/{}, /*zeroFill=*/false);
+      });
+  return success();
+}
+
+LogicalResult
+mlir::gdn::tile_to_vector::lowerLoadBlock(Lowering &lowering,
+                                          gdn_tile::LoadBlockOp op) {
+  ImplicitLocOpBuilder &b = lowering.b;
+  int64_t rank = op.getIndices().size();
+  auto type = cast<VectorType>(op.getValue().getType());
+  Value value = lowering.allocateFragment(type);
+  auto zeros = VectorType::get(type.getDimSize(1), type.getElementType());
+  Value none = arith::ConstantOp::create(b, b.getZeroAttr(zeros));
+  for (int64_t row = 0; op.getDiagonal() && row < type.getDimSize(0); ++row)
+    vector::StoreOp::create(b, none, value,
+                            ValueRange{lowering.index(row), lowering.index(0)});
+  forEachMatrix(
+      lowering, op, [&](SmallVector<Value> first, SmallVector<Value> indices) {
+        lowering.copy(
+            {lowering.get(op.getMemref()), indices, {rank - 2, rank - 1}},
+            {value, first, {0, 1}},
+            {gdn_tile::kMatrixRows, gdn_tile::kPanelWidth},
+            /*valid=*/{}, /*zeroFill=*/false);
+      });
+  lowering.setBuffer(op.getValue(), value);
   return success();
 }
 

@@ -314,9 +314,9 @@ void ChannelPrepareKernel::writeInverse(Value products) {
   auto warps = gdn_tile::EachWarpOp::create(k, k.index(1));
   OpBuilder::InsertionGuard guard(k);
   k.setInsertionPointToStart(&warps.getBody().front());
-  WarpInverse result(k, c, matrix, betaTile);
+  WarpInverse result(k, c, matrix, betaTile, plan.getInversePrecision());
   InverseWriter writer(k, plan, result, betaTile, /*betaRow=*/betaTile, inverse,
-                       gates, slot, head);
+                       gates, slot, head, /*decayOf=*/{});
   for (int64_t i = 0; i < c / WarpInverse::kBlock; ++i) {
     result.substitute(i);
     for (int64_t j = 0; j <= i; ++j)
@@ -324,6 +324,7 @@ void ChannelPrepareKernel::writeInverse(Value products) {
     writer.finishRow(i);
   }
   writer.finish();
+  result.free();
 }
 
 void ChannelPrepareKernel::writeExactInverse(Value products) {

@@ -23,7 +23,7 @@ ChunkPrepare::ChunkPrepare(KernelBuilder &k, const RecurrencePlan &plan,
                            const ChunkInputs &inputs,
                            const ChunkOutputs &outputs)
     : k(k), plan(plan), in(inputs), out(outputs), c(plan.chunk),
-      blocks(plan.chunk / kBlock),
+      blocks(plan.chunk / kBlock), precision(plan.getInversePrecision()),
       scale(RecurrenceOp(plan.op).getScaleValue()) {}
 
 void ChunkPrepare::build() {
@@ -49,8 +49,7 @@ void ChunkPrepare::build() {
 
 void ChunkPrepare::allocateTiles() {
   Type f32 = k.getF32Type();
-  for (int64_t part = 0; part < 2; ++part)
-    factors.push_back(k.tile({c, c}, k.getBF16Type()));
+  factors = k.tile({c, c}, f32);
   diagonals = k.tile({blocks, kBlock, kBlock}, f32);
   ownBetas = k.tile({blocks, kBlock}, f32);
   inverses = k.tile({blocks, kBlock, kBlock}, f32);
@@ -107,7 +106,7 @@ void ChunkPrepare::buildBlocks() {
 void ChunkPrepare::storeBlockOf(Value m, int64_t j, Value w) {
   Value block = k.ownRows(m, j * kBlock);
   if (j < blocks - 1)
-    k.onlyIn(k.less(k.index(j), w), [&] { storeParts(block, w, k.index(j)); });
+    k.onlyIn(k.less(k.index(j), w), [&] { storeFactor(block, w, k.index(j)); });
   k.onlyIn(k.equal(w, k.index(j)),
            [&] { k.store(block, whole(k, k.stage(diagonals, w))); });
 }
@@ -115,28 +114,23 @@ void ChunkPrepare::storeBlockOf(Value m, int64_t j, Value w) {
 void ChunkPrepare::invertDiagonal(Value w) {
   Value beta = k.stage(ownBetas, w), inverse = k.stage(inverses, w);
   k.store(tokensAt(in.beta, w, /*isRow=*/true), whole(k, beta));
-  auto inverted =
-      gdn_tile::BlockInverseOp::create(k, k.stage(diagonals, w), beta, inverse);
+  auto inverted = gdn_tile::BlockInverseOp::create(k, k.stage(diagonals, w),
+                                                   beta, inverse, precision);
   k.store(inverted.getResult(0), whole(k, inverse));
-  storeParts(inverted.getResult(1), w, w);
+  storeFactor(inverted.getResult(1), w, w);
 }
 
-void ChunkPrepare::storeParts(Value block, Value i, Value j) {
-  for (auto [part, tile] :
-       llvm::zip_equal(k.split(block, k.getBF16Type(), 2), factors))
-    k.store(part, {tile,
-                   {k.mul(i, k.index(kBlock)), k.mul(j, k.index(kBlock))},
-                   {0, 1},
-                   {}});
+void ChunkPrepare::storeFactor(Value block, Value i, Value j) {
+  k.store(block, {factors,
+                  {k.mul(i, k.index(kBlock)), k.mul(j, k.index(kBlock))},
+                  {0, 1},
+                  {}});
 }
 
-ChunkPrepare::Parts ChunkPrepare::loadParts(int64_t i, int64_t j) {
-  Parts parts;
-  for (Value tile : factors)
-    parts.push_back(
-        k.load({tile, {k.index(i * kBlock), k.index(j * kBlock)}, {0, 1}, {}},
-               {kBlock, kBlock}));
-  return parts;
+Value ChunkPrepare::loadFactor(int64_t i, int64_t j) {
+  return k.load(
+      {factors, {k.index(i * kBlock), k.index(j * kBlock)}, {0, 1}, {}},
+      {kBlock, kBlock});
 }
 
 // The tokens of a block of a vector, as a row or as a column.
@@ -163,7 +157,7 @@ Value ChunkPrepare::decayOf(Value late, Value early) {
 }
 
 // Block i of row j of Z, for i >= j, from the blocks before.
-Value ChunkPrepare::buildBlock(Value j, int64_t i, ArrayRef<Parts> before,
+Value ChunkPrepare::buildBlock(Value j, int64_t i, ArrayRef<Value> before,
                                Value isDiagonal) {
   auto inverse = [&] {
     return k.load(whole(k, k.stage(inverses, j)), {kBlock, kBlock});
@@ -181,9 +175,9 @@ Value ChunkPrepare::buildBlock(Value j, int64_t i, ArrayRef<Parts> before,
   for (int64_t m = 0, n = before.size(); m < n; ++m)
     sum = k.ifElse(
         k.less(j, k.index(m + 1)),
-        [&] { return k.warpMma(before[m], loadParts(i, m), sum); }, sum);
-  Value result =
-      k.warpMma(k.split(sum, k.getBF16Type(), 2), loadParts(i, i), Value());
+        [&] { return k.warpMma(before[m], loadFactor(i, m), sum, precision); },
+        sum);
+  Value result = k.warpMma(sum, loadFactor(i, i), Value(), precision);
   scf::YieldOp::create(k, result);
   return branch.getResult(0);
 }
@@ -201,6 +195,12 @@ void ChunkPrepare::storeBlock(Value block, Value tile, int64_t i, Value j) {
           {tile, {k.index(i * kBlock), k.mul(j, k.index(kBlock))}, {1, 0}, {}});
 }
 
+Value ChunkPrepare::loadBlock(Value tile, int64_t i, Value j) {
+  return k.load(
+      {tile, {k.index(i * kBlock), k.mul(j, k.index(kBlock))}, {1, 0}, {}},
+      {kBlock, kBlock});
+}
+
 // Goes over the blocks i >= j of column j of N, without exp(G_i - G_j), which
 // comes beside it, null without gates. `build` gives values of the types of
 // `zeros`; these stand for the blocks i < j, which are zero.
@@ -208,10 +208,9 @@ void ChunkPrepare::forEachBlock(
     Value j, ArrayRef<Value> zeros,
     function_ref<SmallVector<Value>(Value n, Value decay)> build,
     function_ref<void(int64_t i, ValueRange)> handle) {
-  Value none = k.zero({kBlock, kBlock}, k.getBF16Type());
   SmallVector<Value> otherwise(zeros);
-  otherwise.append(2, none);
-  SmallVector<Parts> before;
+  otherwise.push_back(k.zero({kBlock, kBlock}, k.getF32Type()));
+  SmallVector<Value> before;
   for (int64_t i = 0; i < blocks; ++i) {
     auto branch = scf::IfOp::create(k, ValueRange(otherwise).getTypes(),
                                     k.less(j, k.index(i + 1)),
@@ -230,13 +229,12 @@ void ChunkPrepare::forEachBlock(
           build(masked(z, isDiagonal, isEarlier(k, /*orSame=*/false)), decay);
       Value factor = k.fmul(tokensAt(in.beta, k.index(i), /*isRow=*/true),
                             k.constant(-1.0));
-      llvm::append_range(results,
-                         k.split(k.fmul(z, factor), k.getBF16Type(), 2));
+      results.push_back(k.fmul(z, factor));
       scf::YieldOp::create(k, results);
     }
     ValueRange results = branch.getResults();
-    before.emplace_back(results.take_back(2));
-    handle(i, results.drop_back(2));
+    before.push_back(results.back());
+    handle(i, results.drop_back());
   }
 }
 
@@ -323,40 +321,43 @@ void ChunkPrepare::writeFlags() {
   });
 }
 
-// What the rounding has left of N, in rows with a large entry anywhere. Rare: N
-// is computed again, in the place of registers that hold it.
+// What N lacks of a more exact inverse, in rows with a large entry anywhere, as
+// InverseWriter has it. Rare: N is computed again, in the place of registers
+// that hold it.
 void ChunkPrepare::buildLow() {
   auto branch = scf::IfOp::create(k, anyIsSplit());
   OpBuilder::InsertionGuard guard(k);
   k.setInsertionPointToStart(branch.thenBlock());
   Value rows = k.tile({blocks * c}, k.getF32Type());
-  k.eachWarp(k.index(blocks), [&](Value j) { markRows(rows, j); });
-  k.eachWarp(k.index(blocks), [&](Value i) { maskLow(rows, i); });
+  Value marks = k.tile({c}, k.getF32Type());
+  k.eachWarp(k.index(blocks), [&](Value j) { findRows(rows, j); });
+  k.eachWarp(k.index(blocks), [&](Value i) { markRows(rows, marks, i); });
+  precision = gdn_tile::ProductPrecision::BF16x3;
+  k.eachWarp(k.index(blocks), [&](Value w) { invertDiagonal(w); });
+  k.eachWarp(k.index(blocks), [&](Value j) { storeLow(marks, j); });
 }
 
-// All errors, and the rows of each column of blocks with large entries.
-void ChunkPrepare::markRows(Value rows, Value j) {
+// The rows of each column of blocks with large entries.
+void ChunkPrepare::findRows(Value rows, Value j) {
   Value zero = k.constant(0.0), one = k.constant(1.0);
-  auto build = [&](Value n, Value decay) -> SmallVector<Value> {
-    Value value = decayed(k, n, decay);
-    Value error = k.roundingError(value, k.convert(value, plan.type));
+  auto build = [&](Value n, Value) -> SmallVector<Value> {
     Value isLarge =
         k.anyOfColumns(k.greater(k.abs(n), k.constant(kLargeEntry)));
-    return {k.convert(error, plan.type), k.select(isLarge, one, zero)};
+    return {k.select(isLarge, one, zero)};
   };
-  SmallVector<Value> zeros{k.zero({kBlock, kBlock}, plan.type),
-                           k.zero({1, kBlock}, k.getF32Type())};
-  forEachBlock(j, zeros, build, [&](int64_t i, ValueRange results) {
-    storeBlock(results[0], out.low, i, j);
-    Value first = k.add(k.mul(j, k.index(c)), k.index(i * kBlock));
-    Value betas = tokensAt(in.beta, k.index(i), /*isRow=*/true);
-    Value isLarge = k.greater(betas, k.constant(kLargeBeta));
-    k.store(k.fmax(results[1], k.select(isLarge, one, zero)),
-            {rows, {first}, {0}, {}});
-  });
+  forEachBlock(j, k.zero({1, kBlock}, k.getF32Type()), build,
+               [&](int64_t i, ValueRange results) {
+                 Value first = k.add(k.mul(j, k.index(c)), k.index(i * kBlock));
+                 Value betas = tokensAt(in.beta, k.index(i), /*isRow=*/true);
+                 Value isLarge = k.greater(betas, k.constant(kLargeBeta));
+                 k.store(k.fmax(results[0], k.select(isLarge, one, zero)),
+                         {rows, {first}, {0}, {}});
+               });
 }
 
-void ChunkPrepare::maskLow(Value rows, Value i) {
+// Which rows of a block are split, and in the block with the first of them how
+// many there are.
+void ChunkPrepare::markRows(Value rows, Value marks, Value i) {
   Value zero = k.constant(0.0), one = k.constant(1.0);
   Value first = k.mul(i, k.index(kBlock));
   // Whether the rows of a block have large entries in any column of blocks.
@@ -391,11 +392,22 @@ void ChunkPrepare::maskLow(Value rows, Value i) {
     k.store(k.broadcast(count, {1, kFlagSize}), factorAt(kGateRows));
   });
   isOwn = k.fmax(isOwn, arith::SelectOp::create(k, hasEarlier, one, zero));
-  for (int64_t j = 0; j < blocks; ++j) {
-    Access access{out.low, {first, k.index(j * kBlock)}, {1, 0}, {}};
-    Value error = k.loadF32(access, {kBlock, kBlock});
-    error = k.select(k.broadcast(k.greater(isOwn, zero), {kBlock, kBlock}),
-                     error, zero);
-    k.store(k.convert(error, plan.type), access);
-  }
+  k.store(isOwn, {marks, {first}, {0}, {}});
+}
+
+void ChunkPrepare::storeLow(Value marks, Value j) {
+  Value zero = k.constant(0.0);
+  auto build = [&](Value n, Value decay) -> SmallVector<Value> {
+    return {decayed(k, n, decay)};
+  };
+  forEachBlock(j, k.zero({kBlock, kBlock}, k.getF32Type()), build,
+               [&](int64_t i, ValueRange results) {
+                 Value rounded = loadBlock(out.inverse, i, j);
+                 Value error = k.roundingError(results[0], rounded);
+                 Value areSplit = k.greater(
+                     tokensAt(marks, k.index(i), /*isRow=*/true), zero);
+                 Value low = k.select(k.broadcast(areSplit, {kBlock, kBlock}),
+                                      error, zero);
+                 storeBlock(k.convert(low, plan.type), out.low, i, j);
+               });
 }

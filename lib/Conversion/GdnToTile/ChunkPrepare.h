@@ -33,8 +33,8 @@ struct ChunkOutputs {
 /// inputs of the default precision, gates per head or none.
 ///
 /// Warp w holds the tokens of block w as rows of the products with all others.
-/// It stores M_wk, k < w, and the inverse D_w of the diagonal block, both in
-/// two bfloat16 parts, as right operands for all warps. Row j of blocks of Z =
+/// It stores M_wk, k < w, and the inverse D_w of the diagonal block as right
+/// operands for all warps. Row j of blocks of Z =
 /// A^T depends on no other one (see WarpInverse): warp j makes it, and with it
 /// column j of N. Of P it makes row j of blocks, so that the warps with the
 /// shorter chains have more of it. What lies above the diagonal costs nothing.
@@ -46,8 +46,6 @@ public:
   void build();
 
 private:
-  using Parts = SmallVector<Value, 2>;
-
   void allocateTiles();
   void sumGates();
   Value multiplyKeys();
@@ -61,22 +59,24 @@ private:
   void writeFactors();
   void writeFlags();
   void buildLow();
-  void markRows(Value rows, Value j);
-  void maskLow(Value rows, Value i);
+  void findRows(Value rows, Value j);
+  void markRows(Value rows, Value marks, Value i);
+  void storeLow(Value marks, Value j);
   void
   forEachBlock(Value j, ArrayRef<Value> zeros,
                function_ref<SmallVector<Value>(Value n, Value decay)> build,
                function_ref<void(int64_t i, ValueRange)> handle);
-  Value buildBlock(Value j, int64_t i, ArrayRef<Parts> before,
+  Value buildBlock(Value j, int64_t i, ArrayRef<Value> before,
                    Value isDiagonal);
-  Parts loadParts(int64_t i, int64_t j);
-  void storeParts(Value block, Value i, Value j);
+  Value loadFactor(int64_t i, int64_t j);
+  void storeFactor(Value block, Value i, Value j);
   Value masked(Value value, Value isDiagonal, Value isKept);
   Value decayOf(Value late, Value early);
   Value tokensAt(Value vector, Value block, bool isRow, int64_t first = 0);
   Value sumsAt(Value block, bool isRow);
   Value scoreAt(Value scores, Value w, int64_t j);
   void storeBlock(Value block, Value tile, int64_t i, Value j);
+  Value loadBlock(Value tile, int64_t i, Value j);
   Value anyIsSplit();
   Access factorAt(GateRow row, Value token = Value());
 
@@ -85,9 +85,10 @@ private:
   ChunkInputs in;
   ChunkOutputs out;
   int64_t c, blocks;
+  gdn_tile::ProductPrecision precision;
   double scale;
-  /// The parts of M and, on the diagonal, of D.
-  Parts factors;
+  /// M below the blocks on the diagonal, and there D.
+  Value factors;
   /// Of each warp: the diagonal block of M, its beta, D^T, and whether its
   /// column of N has large entries. Of the chunk: the sums of the gates in log2
   /// units.

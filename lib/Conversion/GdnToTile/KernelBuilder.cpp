@@ -157,6 +157,13 @@ void KernelBuilder::storeBlock(Value block, Value memref, ValueRange indices,
   gdn_tile::StoreBlockOp::create(*this, block, memref, indices, isDiagonal);
 }
 
+Value KernelBuilder::loadBlock(Value memref, ValueRange indices,
+                               bool isDiagonal) {
+  Type element = cast<MemRefType>(memref.getType()).getElementType();
+  return gdn_tile::LoadBlockOp::create(
+      *this, VectorType::get({16, 16}, element), memref, indices, isDiagonal);
+}
+
 Value KernelBuilder::load(const Access &from, Shape2 shape, bool streaming) {
   Type element = cast<MemRefType>(from.memref.getType()).getElementType();
   return gdn_tile::LoadOp::create(
@@ -209,19 +216,10 @@ Value KernelBuilder::product(ValueRange a, ValueRange b, Value acc,
   return acc;
 }
 
-Value KernelBuilder::warpMma(Value a, Value b, Value acc) {
+Value KernelBuilder::warpMma(Value a, Value b, Value acc,
+                             gdn_tile::ProductPrecision precision) {
   return gdn_tile::WarpMmaOp::create(
-      *this, VectorType::get({16, 16}, getF32Type()), a, b, acc,
-      gdn_tile::ProductPrecision::BF16x3);
-}
-
-Value KernelBuilder::warpMma(ValueRange a, ValueRange b, Value acc) {
-  auto type = VectorType::get({16, 16}, getF32Type());
-  for (auto [left, right] :
-       {std::pair(a[1], b[0]), std::pair(a[0], b[1]), std::pair(a[0], b[0])})
-    acc = gdn_tile::WarpMmaOp::create(*this, type, left, right, acc,
-                                      gdn_tile::ProductPrecision::Exact);
-  return acc;
+      *this, VectorType::get({16, 16}, getF32Type()), a, b, acc, precision);
 }
 
 Value KernelBuilder::ownRows(Value fragment, int64_t column) {

@@ -93,6 +93,7 @@ public:
   /// A transposed block of a matrix in panels.
   void storeBlock(Value block, Value memref, ValueRange indices,
                   bool isDiagonal);
+  Value loadBlock(Value memref, ValueRange indices, bool isDiagonal);
 
   /// \name Fragments
   Value load(const Access &from, Shape2 shape, bool streaming = false);
@@ -106,10 +107,9 @@ public:
   /// a b + acc of operands in one or two parts; the product of two second parts
   /// is left out.
   Value product(ValueRange a, ValueRange b, Value acc, bool transposeB);
-  /// a b^T + acc in one warp, of operands in two bfloat16 parts.
-  Value warpMma(Value a, Value b, Value acc);
-  /// The same of operands that come as parts: high, low.
-  Value warpMma(ValueRange a, ValueRange b, Value acc);
+  /// a b^T + acc in one warp, of float32 operands.
+  Value warpMma(Value a, Value b, Value acc,
+                gdn_tile::ProductPrecision precision);
   /// Columns `column` to `column` + 15 of the 16 rows that an item's warp
   /// holds.
   Value ownRows(Value fragment, int64_t column);

@@ -167,6 +167,12 @@ struct RecurrencePlan {
 
   /// The factors of raw queries multiply outputs, not rows of P.
   bool scalesOutput() const { return normalises && scoresAhead; }
+  /// How operands enter the products of the inverse of 16-bit inputs. Where T
+  /// has second parts everywhere, it is as exact as these.
+  gdn_tile::ProductPrecision getInversePrecision() const {
+    return isUnit ? gdn_tile::ProductPrecision::TF32
+                  : gdn_tile::ProductPrecision::BF16x3;
+  }
   /// The row of beta, alone or with factors of keys.
   GateRow getBetaRow() const { return hasGateRow(kBeta) ? kBeta : kRest; }
 

@@ -26,16 +26,30 @@ Value mlir::gdn::upToFirst(KernelBuilder &k, Value flags) {
 }
 
 WarpInverse::WarpInverse(KernelBuilder &k, int64_t chunk, Value products,
-                         Value beta)
-    : k(k), blocks(chunk / kBlock), products(products), beta(beta) {
-  Value scratch = k.tile({kScratchPerToken * chunk}, k.getF32Type());
-  auto inverses = gdn_tile::BlockInverseOp::create(k, products, beta, scratch)
-                      .getInverses();
+                         Value beta, gdn_tile::ProductPrecision precision)
+    : k(k), blocks(chunk / kBlock), products(products), beta(beta),
+      precision(precision) {
+  scratch = k.tile({kScratchPerToken * chunk}, k.getF32Type());
+  invertDiagonal();
+}
+
+WarpInverse::WarpInverse(const WarpInverse &other,
+                         gdn_tile::ProductPrecision precision)
+    : k(other.k), blocks(other.blocks), products(other.products),
+      beta(other.beta), scratch(other.scratch), precision(precision) {
+  invertDiagonal();
+}
+
+void WarpInverse::free() { k.free(scratch); }
+
+void WarpInverse::invertDiagonal() {
+  auto inverses =
+      gdn_tile::BlockInverseOp::create(k, products, beta, scratch, precision)
+          .getInverses();
   for (int64_t i = 0; i < blocks; ++i) {
     z[i][i] = inverses[i];
     diagonal[i] = inverses[blocks + i];
   }
-  k.free(scratch);
 }
 
 void WarpInverse::substitute(int64_t i) {
@@ -47,8 +61,8 @@ void WarpInverse::substitute(int64_t i) {
   for (int64_t j = 0; j < i; ++j) {
     Value sum;
     for (int64_t m = j; m < i; ++m)
-      sum = k.warpMma(scaled[j][m], right[m], sum);
-    z[j][i] = k.warpMma(sum, diagonal[i], Value());
+      sum = k.warpMma(scaled[j][m], right[m], sum, precision);
+    z[j][i] = k.warpMma(sum, diagonal[i], Value(), precision);
   }
   if (i + 1 == blocks)
     return;
@@ -70,12 +84,24 @@ void LowerBlocks::store(KernelBuilder &k, Value block, int64_t row,
     storePart(k, rounded, row, column, part);
 }
 
-void LowerBlocks::storePart(KernelBuilder &k, Value block, int64_t row,
-                            int64_t column, int64_t part) const {
+SmallVector<Value> LowerBlocks::indicesOf(KernelBuilder &k, int64_t row,
+                                          int64_t column, int64_t part) const {
   SmallVector<Value> indices = position(part);
   int64_t first = gdn_tile::getLowerRow(row, column, blocks);
   indices.append({k.index(first), k.index(0)});
-  k.storeBlock(block, workspace, indices, /*isDiagonal=*/row == column);
+  return indices;
+}
+
+void LowerBlocks::storePart(KernelBuilder &k, Value block, int64_t row,
+                            int64_t column, int64_t part) const {
+  k.storeBlock(block, workspace, indicesOf(k, row, column, part),
+               /*isDiagonal=*/row == column);
+}
+
+Value LowerBlocks::loadPart(KernelBuilder &k, int64_t row, int64_t column,
+                            int64_t part) const {
+  return k.loadBlock(workspace, indicesOf(k, row, column, part),
+                     /*isDiagonal=*/row == column);
 }
 
 //===----------------------------------------------------------------------===//
@@ -85,10 +111,10 @@ void LowerBlocks::storePart(KernelBuilder &k, Value block, int64_t row,
 InverseWriter::InverseWriter(KernelBuilder &k, const RecurrencePlan &plan,
                              const WarpInverse &inverse, Value beta,
                              Value betaRow, Value workspace, Value gates,
-                             Value slot, Value head)
+                             Value slot, Value head, Decay decayOf)
     : k(k), plan(plan), inverse(inverse), c(plan.chunk),
       blocks(plan.chunk / WarpInverse::kBlock), beta(beta), betaRow(betaRow),
-      gates(gates), slot(slot), head(head),
+      gates(gates), slot(slot), head(head), decayOf(std::move(decayOf)),
       rows{workspace, blocks, [&k, slot, head](int64_t part) {
              return SmallVector<Value>{slot, head, k.index(part)};
            }} {
@@ -115,12 +141,7 @@ void InverseWriter::finishRow(int64_t i) {
   if (i > 0)
     isAny = arith::OrIOp::create(k, isSplit.back(), isAny);
   isSplit.push_back(isAny);
-  k.onlyIn(isAny, [&] {
-    markRows(i);
-    for (auto [j, block] : llvm::enumerate(rowBlocks))
-      storeLow(block, i, j);
-  });
-  rowBlocks.clear();
+  k.onlyIn(isAny, [&] { markRows(i); });
 }
 
 // The split rows of a block, from the first with a large entry or beta on:
@@ -136,30 +157,55 @@ void InverseWriter::markRows(int64_t i) {
   k.store(rows, access);
 }
 
+// A block of N.
+Value InverseWriter::blockOf(const WarpInverse &of, int64_t i, int64_t j,
+                             Value decay) {
+  Value block = of.at(j, i);
+  if (decay)
+    block = k.fmul(block, decay);
+  if (i == j)
+    block = k.select(isEarlier(k, /*orSame=*/false), block, k.constant(0.0));
+  return block;
+}
+
 void InverseWriter::store(int64_t i, int64_t j, Value decay) {
+  if (plan.isUnit)
+    return rows.store(k, blockOf(inverse, i, j, decay), i, j, /*parts=*/1);
   Value block = inverse.at(j, i);
   if (decay)
     block = k.fmul(block, decay);
-  if (!plan.isUnit) {
-    block = k.fmul(block,
-                   k.load({beta, {k.index(i * WarpInverse::kBlock)}, {0}, {}},
-                          {1, WarpInverse::kBlock}));
-    return rows.store(k, block, i, j, plan.inverseParts);
-  }
-  if (i == j)
-    block = k.select(isEarlier(k, /*orSame=*/false), block, k.constant(0.0));
-  rows.store(k, block, i, j, /*parts=*/1);
-  rowBlocks.push_back(block);
+  block =
+      k.fmul(block, k.load({beta, {k.index(i * WarpInverse::kBlock)}, {0}, {}},
+                           {1, WarpInverse::kBlock}));
+  rows.store(k, block, i, j, plan.inverseParts);
 }
 
-// What the rounding has left of split rows; zeros of others.
+// What the first parts of split rows lack; zeros of others.
 void InverseWriter::storeLow(Value block, int64_t i, int64_t j) {
   constexpr int64_t size = WarpInverse::kBlock;
-  Value error = k.roundingError(block, k.convert(block, plan.type));
+  Value error = k.roundingError(block, rows.loadPart(k, i, j, /*part=*/0));
   Value areSplit = k.load(marksAt(i * size), {1, size});
   Value isOwn = k.broadcast(k.greater(areSplit, k.constant(0.0)), {size, size});
   Value low = k.select(isOwn, error, k.constant(0.0));
   rows.storePart(k, k.convert(low, plan.type), i, j, /*part=*/1);
+}
+
+// Of an inverse that is more exact than the first parts.
+void InverseWriter::storeLowRows() {
+  WarpInverse exact(inverse, gdn_tile::ProductPrecision::BF16x3);
+  Value zero = k.zero({WarpInverse::kBlock, WarpInverse::kBlock}, plan.type);
+  for (int64_t i = 0; i < blocks; ++i) {
+    exact.substitute(i);
+    auto hasLow = scf::IfOp::create(k, TypeRange(), isSplit[i],
+                                    /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(k);
+    for (int64_t j = 0; j <= i; ++j) {
+      k.setInsertionPoint(hasLow.thenBlock()->getTerminator());
+      storeLow(blockOf(exact, i, j, decayOf ? decayOf(i, j) : Value()), i, j);
+      k.setInsertionPoint(hasLow.elseBlock()->getTerminator());
+      rows.storePart(k, zero, i, j, /*part=*/1);
+    }
+  }
 }
 
 void InverseWriter::finish() {
@@ -171,15 +217,7 @@ void InverseWriter::finish() {
   setFlags(k.constant(0.0));
   k.onlyIn(isSplit.back(), [&] {
     setFlags(countSplitRows());
-    Value zero = k.zero({WarpInverse::kBlock, WarpInverse::kBlock}, plan.type);
-    for (int64_t i = 0; i < blocks; ++i) {
-      auto isWhole = scf::IfOp::create(k, TypeRange(), isSplit[i],
-                                       /*withElseRegion=*/true);
-      OpBuilder::InsertionGuard inner(k);
-      k.setInsertionPointToStart(isWhole.elseBlock());
-      for (int64_t j = 0; j <= i; ++j)
-        rows.storePart(k, zero, i, j, /*part=*/1);
-    }
+    storeLowRows();
   });
   auto copyOut = [&](Value tile, GateRow row) {
     Value first = k.index(plan.getGateRow(row));

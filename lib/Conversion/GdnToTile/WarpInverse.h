@@ -46,7 +46,13 @@ public:
 
   /// `products` is M, a tile of chunk + kProductRowPad rows and chunk +
   /// kProductPad columns, `beta` one of chunk. Builds the diagonal blocks.
-  WarpInverse(KernelBuilder &k, int64_t chunk, Value products, Value beta);
+  WarpInverse(KernelBuilder &k, int64_t chunk, Value products, Value beta,
+              gdn_tile::ProductPrecision precision);
+  /// The same once more with operands of another precision.
+  WarpInverse(const WarpInverse &other, gdn_tile::ProductPrecision precision);
+
+  /// Behind the last inverse of the products: frees what the lanes exchange.
+  void free();
 
   /// The blocks Z_ji, j < i, from those of the rows before.
   void substitute(int64_t i);
@@ -54,9 +60,12 @@ public:
   Value at(int64_t j, int64_t i) const { return z[j][i]; }
 
 private:
+  void invertDiagonal();
+
   KernelBuilder &k;
   int64_t blocks;
-  Value products, beta;
+  Value products, beta, scratch;
+  gdn_tile::ProductPrecision precision;
   /// Z_ji, those times -beta_i as left operands, and D_i.
   Value z[4][4], scaled[4][4], diagonal[4];
 };
@@ -76,29 +85,46 @@ struct LowerBlocks {
   /// Stores one of 16 bits.
   void storePart(KernelBuilder &k, Value block, int64_t row, int64_t column,
                  int64_t part) const;
+  /// What that has stored.
+  Value loadPart(KernelBuilder &k, int64_t row, int64_t column,
+                 int64_t part) const;
+
+private:
+  SmallVector<Value> indicesOf(KernelBuilder &k, int64_t row, int64_t column,
+                               int64_t part) const;
 };
 
 /// Writes the inverse of a head as the scan reads it, a row of blocks after the
-/// other: see RecurrencePlan::isUnit.
+/// other: see RecurrencePlan::isUnit. Second parts of rows are what the first
+/// ones lack of a more exact inverse, made once more where there are any: so
+/// all others can do with less, and no later token changes a bit of theirs.
 class InverseWriter {
 public:
+  /// exp(G_i - G_j) of a block, transposed.
+  using Decay = std::function<Value(int64_t i, int64_t j)>;
+
   /// `beta` is a tile of one chunk, `betaRow` one for the row of the
-  /// workspace, which are those of the plan.
+  /// workspace, which are those of the plan; `decayOf` is null where the
+  /// inverse has the decay in it.
   InverseWriter(KernelBuilder &k, const RecurrencePlan &plan,
                 const WarpInverse &inverse, Value beta, Value betaRow,
-                Value workspace, Value gates, Value slot, Value head);
+                Value workspace, Value gates, Value slot, Value head,
+                Decay decayOf);
 
-  /// Row i of blocks, the block of each column j <= i times its decay, if any;
-  /// and behind them second parts, all in one branch: in front of it the blocks
-  /// of a row are straight code, whose latencies ptxas hides.
+  /// Row i of blocks, the block of each column j <= i times its decay, null
+  /// without `decayOf`; behind them a branch, in front of which they are
+  /// straight code, whose latencies ptxas hides.
   void store(int64_t i, int64_t j, Value decay);
   void finishRow(int64_t i);
-  /// Behind the last row: what the scan has to know of all rows.
+  /// Behind the last row: second parts, and what the scan has to know of all
+  /// rows.
   void finish();
 
 private:
   void markRows(int64_t i);
+  Value blockOf(const WarpInverse &of, int64_t i, int64_t j, Value decay);
   void storeLow(Value block, int64_t i, int64_t j);
+  void storeLowRows();
   Value countSplitRows();
   Access marksAt(int64_t token) { return {marks, {k.index(token)}, {0}, {}}; }
 
@@ -107,14 +133,13 @@ private:
   const WarpInverse &inverse;
   int64_t c, blocks;
   Value beta, betaRow, gates, slot, head;
+  Decay decayOf;
   LowerBlocks rows;
   /// Which rows are split, of blocks where some are, and what is told to the
   /// scan.
   Value marks, flags;
-  /// The row of blocks: where entries or, on the diagonal, beta are large, and
-  /// the blocks.
+  /// Of the row of blocks: where entries or, on the diagonal, beta are large.
   Value isLarge;
-  SmallVector<Value> rowBlocks;
   /// Whether a row of blocks has split rows.
   SmallVector<Value> isSplit;
 };

@@ -68,6 +68,7 @@ private:
   void sumGates(Value item, bool isWritten);
   void storeZeroSums();
   void writeRow(int64_t i);
+  Value lateSums(int64_t i);
   Value decayOf(Value late, int64_t j, bool isDiagonal);
   Access tokensOf(Value memref, Value rowOf, Value rowsOf, Value headOf);
   Value blockOf(Value tile, int64_t row, int64_t col);
@@ -362,6 +363,10 @@ void WarpPrepareKernel::storeZeroSums() {
             {sums, {k.index(i * kBlock)}, {0}, {}});
 }
 
+Value WarpPrepareKernel::lateSums(int64_t i) {
+  return k.load({sums, {k.index(i * kBlock)}, {0}, {}}, {1, kBlock});
+}
+
 // exp(G_i - G_j) of a block, transposed; `late` are the sums G_i.
 Value WarpPrepareKernel::decayOf(Value late, int64_t j, bool isDiagonal) {
   Value difference = k.fsub(late, rowsOf(sums, j));
@@ -375,7 +380,7 @@ Value WarpPrepareKernel::decayOf(Value late, int64_t j, bool isDiagonal) {
 void WarpPrepareKernel::writeRow(int64_t i) {
   Value late;
   if (gate)
-    late = k.load({sums, {k.index(i * kBlock)}, {0}, {}}, {1, kBlock});
+    late = lateSums(i);
   for (int64_t j = 0; j <= i; ++j) {
     Value decay = gate ? decayOf(late, j, i == j) : Value();
     if (scoreRows) {
@@ -410,9 +415,14 @@ void WarpPrepareKernel::buildHead(Value item, bool makesInverse,
   inverseRows.reset();
   scoreRows.reset();
   if (makesInverse) {
-    result.emplace(k, c, products, headBeta);
+    result.emplace(k, c, products, headBeta, plan.getInversePrecision());
+    InverseWriter::Decay decay;
+    if (gate)
+      decay = [this](int64_t i, int64_t j) {
+        return decayOf(lateSums(i), j, i == j);
+      };
     inverseRows.emplace(k, plan, *result, headBeta, betaRow, inverse, gates,
-                        slot, head);
+                        slot, head, decay);
   }
   if (makesScores)
     scoreRows = {scores, blocks, [&](int64_t part) {
@@ -423,8 +433,10 @@ void WarpPrepareKernel::buildHead(Value item, bool makesInverse,
       result->substitute(i);
     writeRow(i);
   }
-  if (inverseRows)
+  if (inverseRows) {
     inverseRows->finish();
+    result->free();
+  }
   bool hasRow = betaRow && betaRow != headBeta;
   for (Value vector : {gate || plan.normalises ? sums : Value(), headBeta,
                        hasRow ? betaRow : Value()})

@@ -115,7 +115,29 @@ func.func @blocks() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, la
   %s = memref.alloc() : memref<64xf32, #shared>
   gdn_tile.each_warp (%i) in (%c1) {
     %d = memref.alloc() : memref<768xf32, #shared>
-    %x:8 = gdn_tile.block_inverse %m, %s in %d : memref<65x72xf32, #shared>, memref<64xf32, #shared>, memref<768xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
+    %x:8 = gdn_tile.block_inverse %m, %s in %d bf16x3 : memref<65x72xf32, #shared>, memref<64xf32, #shared>, memref<768xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+// Operands of TF32: a product each for what takes three of parts. Products with columns above the diagonal are left out:
+// three of four with an inverse as right operand.
+// CHECK-LABEL: llvm.func @blocks_of_tf32
+// CHECK-COUNT-4: nvvm.mma.sync {{.*}} multiplicandAPtxType = #nvvm.mma_type<tf32>, {{.*}} shape = #nvvm.shape<m = 16, n = 8, k = 8>
+// CHECK-COUNT-3: nvvm.mma.sync {{.*}} multiplicandAPtxType = #nvvm.mma_type<tf32>, {{.*}} shape = #nvvm.shape<m = 16, n = 8, k = 8>
+// CHECK-NOT: mma
+func.func @blocks_of_tf32() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  %c1 = arith.constant 1 : index
+  %m = memref.alloc() : memref<32x40xf32, #shared>
+  %s = memref.alloc() : memref<32xf32, #shared>
+  gdn_tile.each_warp (%i) in (%c1) {
+    %d = memref.alloc() : memref<384xf32, #shared>
+    %x:4 = gdn_tile.block_inverse %m, %s in %d tf32 : memref<32x40xf32, #shared>, memref<32xf32, #shared>, memref<384xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
+    %y = gdn_tile.warp_mma %x#0, %x#3 tf32 : vector<16x16xf32> -> vector<16x16xf32>
   }
   return
 }
@@ -140,7 +162,7 @@ func.func @single_block() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps =
   %s = memref.alloc() : memref<16xf32, #shared>
   gdn_tile.each_warp (%i) in (%c1) {
     %d = memref.alloc() : memref<16x16xf32, #shared>
-    %x:2 = gdn_tile.block_inverse %m, %s in %d : memref<16x16xf32, #shared>, memref<16xf32, #shared>, memref<16x16xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>
+    %x:2 = gdn_tile.block_inverse %m, %s in %d bf16x3 : memref<16x16xf32, #shared>, memref<16xf32, #shared>, memref<16x16xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>
     %y = gdn_tile.warp_mma %x#0, %x#1 bf16x3 : vector<16x16xf32> -> vector<16x16xf32>
   }
   return

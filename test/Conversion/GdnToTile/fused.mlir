@@ -12,24 +12,32 @@
 // CHECK: gdn_tile.each_warp (%{{.*}}) in (%c1)
 // CHECK: gdn_tile.cumsum %{{.*}} of
 // CHECK: gdn_tile.mma %{{.*}} {transpose_b} : vector<64x64xbf16>
-// The rows of M that a warp holds: in front of the diagonal in two parts, the diagonal block for its inverse.
+// The rows of M that a warp holds: in front of the diagonal, and the diagonal block for its inverse.
 // CHECK: gdn_tile.each_warp (%{{.*}}) in (%c4)
 // CHECK: gdn_tile.own_rows %{{.*}}[0]
 // CHECK: gdn_tile.own_rows %{{.*}}[48]
 // CHECK: gdn_tile.block_inverse %{{.*}} : memref<16x16xf32
 // CHECK: gdn_tile.mma %{{.*}} {transpose_b} : vector<64x64xbf16>
-// A column of N, then a row of P; nine products of two parts each.
+// A column of N in nine products, then a row of P.
 // CHECK: gdn_tile.each_warp (%{{.*}}) in (%c4)
-// CHECK-COUNT-27: gdn_tile.warp_mma {{.*}} exact
+// CHECK-COUNT-9: gdn_tile.warp_mma {{.*}} tf32
 // CHECK-NOT: gdn_tile.warp_mma
 // CHECK: gdn_tile.any
 // CHECK: gdn_tile.own_rows %{{.*}}[0]
 // CHECK: gdn_tile.own_rows %{{.*}}[48]
 // CHECK: gdn_tile.any
+// Rare: the split rows, and their second parts from an inverse that is more exact.
 // CHECK: scf.if
 // CHECK: gdn_tile.each_warp (%{{.*}}) in (%c4)
-// CHECK-COUNT-27: gdn_tile.warp_mma {{.*}} exact
+// CHECK-COUNT-9: gdn_tile.warp_mma {{.*}} tf32
+// CHECK-NOT: gdn_tile.warp_mma
 // CHECK: gdn_tile.each_warp (%{{.*}}) in (%c4)
+// CHECK: gdn_tile.sum
+// CHECK: gdn_tile.each_warp (%{{.*}}) in (%c4)
+// CHECK: gdn_tile.block_inverse {{.*}} bf16x3
+// CHECK: gdn_tile.each_warp (%{{.*}}) in (%c4)
+// CHECK-COUNT-9: gdn_tile.warp_mma {{.*}} bf16x3
+// CHECK-NOT: gdn_tile.warp_mma
 // CHECK: gdn_tile.any %{{.*}} : vector<1x1xi1> to i1
 // CHECK: scf.if %{{.*}} -> (vector<64x64xf32>, vector<64x64xf32>, vector<64x64xf32>)
 // CHECK-NEXT: gdn_tile.refine

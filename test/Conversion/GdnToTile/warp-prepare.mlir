@@ -32,8 +32,7 @@
 // CHECK: gdn_tile.decays %[[SUMS]] times %[[BETA]] to %{{.*}} {scale = {{.*}}}
 // CHECK: gdn_tile.copy_out {{.*}} : memref<96xf32, {{.*}} to memref<?x4x136xf32>
 // CHECK: %[[D:.*]] = memref.alloc() : memref<384xf32
-// CHECK: %[[X:.*]]:4 = gdn_tile.block_inverse %[[M]], %[[BETA]] in %[[D]]
-// CHECK-NEXT: gdn_tile.free %[[D]]
+// CHECK: %[[X:.*]]:4 = gdn_tile.block_inverse %[[M]], %[[BETA]] in %[[D]] tf32
 // Which rows are split, and how many.
 // CHECK-NEXT: %[[MARKS:.*]] = memref.alloc() : memref<32xf32
 // CHECK-NEXT: %[[FLAGS:.*]] = memref.alloc() : memref<8xf32
@@ -74,21 +73,12 @@
 // CHECK: %[[FOUND:.*]] = arith.andi %[[MASK]]
 // CHECK: gdn_tile.any %[[FOUND]] : vector<16x16xi1> to vector<1x16xi1>
 // CHECK: gdn_tile.store %{{.*}}, %[[MARKS]][%c0]
-// What the rounding of N leaves, of split rows only.
-// CHECK-DAG: %[[BACK:.*]] = arith.extf %[[ROUNDED]]
-// CHECK-DAG: %[[ROWS:.*]] = gdn_tile.load %[[MARKS]][%c0] dims [0] : {{.*}}, vector<1x16xf32>
-// CHECK-DAG: %[[ARE:.*]] = arith.cmpf ogt, %[[ROWS]]
-// CHECK-DAG: %[[OWN:.*]] = vector.broadcast %[[ARE]]
-// CHECK-DAG: %[[ERROR:.*]] = {{.*}} %[[N]], %[[BACK]]
-// CHECK: %[[LOW:.*]] = arith.select %[[OWN]], %[[ERROR]]
-// CHECK: %[[LOW16:.*]] = arith.truncf %[[LOW]]
-// CHECK: gdn_tile.store_block %[[LOW16]], %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c0, %c0] {diagonal}
 // CHECK-NEXT: }
 // Row 1: Z01 = (Z00 -beta) M10^T D1^T.
 // CHECK: %[[M10:.*]] = gdn_tile.load %[[M]][%c16, %c0]
-// CHECK: %[[Y:.*]] = gdn_tile.warp_mma %[[LEFT0]], %[[M10]] bf16x3
-// CHECK: %[[Z01:.*]] = gdn_tile.warp_mma %[[Y]], %[[X]]#3 bf16x3
-// Block (1, 1) behind (1, 0), then the second parts of both; all rows are split behind one of row 0.
+// CHECK: %[[Y:.*]] = gdn_tile.warp_mma %[[LEFT0]], %[[M10]] tf32
+// CHECK: %[[Z01:.*]] = gdn_tile.warp_mma %[[Y]], %[[X]]#3 tf32
+// Block (1, 1) behind (1, 0); all rows are split behind one of row 0.
 // CHECK-NOT: scf.if
 // CHECK: gdn_tile.store_block %{{.*}}, %[[SCORES]][%{{.*}}, %{{.*}}, %c24, %c0] :
 // CHECK: arith.mulf %[[Z01]]
@@ -102,9 +92,9 @@
 // CHECK: %[[BEFORE:.*]] = arith.select %[[SPLIT0]]
 // CHECK: vector.broadcast %[[BEFORE]]
 // CHECK: gdn_tile.store %{{.*}}, %[[MARKS]][%c16]
-// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c24, %c0] :
-// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c56, %c0] {diagonal}
-// The number of split rows; zeros for the rows of blocks without one, if there is another with one; and beta.
+// CHECK-NEXT: }
+// The number of split rows, if there is one, and second parts: what the first ones lack of an inverse once more, more
+// exact; zeros for the rows of blocks without a split one. And beta.
 // CHECK: gdn_tile.store %{{.*}}, %[[FLAGS]][%c0] dims [0] : vector<1x8xf32>
 // CHECK: scf.if %[[SPLIT1]] {
 // CHECK: gdn_tile.sum
@@ -113,10 +103,28 @@
 // CHECK-NEXT: %[[COUNT:.*]] = arith.addf %{{.*}}, %[[OWN1]]
 // CHECK: %[[SPREADCOUNT:.*]] = vector.broadcast %[[COUNT]]
 // CHECK: gdn_tile.store %[[SPREADCOUNT]], %[[FLAGS]][%c0]
+// CHECK: %[[EXACT:.*]]:4 = gdn_tile.block_inverse %[[M]], %[[BETA]] in %[[D]] bf16x3
 // CHECK: scf.if %[[SPLIT0]] {
+// CHECK: math.exp2
+// CHECK: %[[N0:.*]] = arith.select %[[STRICT]]
+// CHECK: %[[HIGH:.*]] = gdn_tile.load_block %[[INVERSE]][%{{.*}}, %{{.*}}, %c0, %c0, %c0] {diagonal}
+// CHECK-DAG: %[[BACK:.*]] = arith.extf %[[HIGH]]
+// CHECK-DAG: %[[ERROR:.*]] = arith.subf %[[N0]], %[[BACK]]
+// CHECK-DAG: %[[ROWS:.*]] = gdn_tile.load %[[MARKS]][%c0] dims [0] : {{.*}}, vector<1x16xf32>
+// CHECK-DAG: %[[ARE:.*]] = arith.cmpf ogt, %[[ROWS]]
+// CHECK-DAG: %[[OWN:.*]] = vector.broadcast %[[ARE]]
+// CHECK: %[[LOW:.*]] = arith.select %[[OWN]], %[[ERROR]]
+// CHECK: %[[LOW16:.*]] = arith.truncf %[[LOW]]
+// CHECK: gdn_tile.store_block %[[LOW16]], %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c0, %c0] {diagonal}
 // CHECK-NEXT: } else {
 // CHECK-NEXT: gdn_tile.store_block %[[ZERO:.*]], %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c0, %c0] {diagonal}
-// CHECK-NOT: gdn_tile.store_block {{.*}}, %c1, %c24
+// CHECK-NEXT: }
+// CHECK: gdn_tile.warp_mma %{{.*}}, %{{.*}} bf16x3
+// CHECK: gdn_tile.warp_mma %{{.*}}, %[[EXACT]]#3 bf16x3
+// CHECK-NOT: scf.if
+// CHECK: gdn_tile.load_block %[[INVERSE]][%{{.*}}, %{{.*}}, %c0, %c24, %c0] :
+// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c24, %c0] :
+// CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c56, %c0] {diagonal}
 // CHECK: gdn_tile.copy_out %[[BETA]] to %{{.*}}[%{{.*}}, %{{.*}}, %c96]
 // CHECK: gdn_tile.copy_out %[[FLAGS]] to %{{.*}}[%{{.*}}, %{{.*}}, %c128]
 // CHECK-NOT: gdn_tile.copy_out

@@ -43,7 +43,7 @@ func.func @heads(%x: memref<?x4x64xf32>, %y: memref<?x4x16x16xbf16>, %count: ind
     // BARRIERS-NEXT: gdn_tile.load
     // BARRIERS-NEXT: gdn_tile.barrier
     // BARRIERS-NEXT: gdn_tile.free
-    %inverses:8 = gdn_tile.block_inverse %products, %beta in %d
+    %inverses:8 = gdn_tile.block_inverse %products, %beta in %d bf16x3
         : memref<64x72xf32, #shared>, memref<64xf32, #shared>, memref<64x24xf32, #shared>
         -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
     // The tile of the lanes' exchange may be written behind it.

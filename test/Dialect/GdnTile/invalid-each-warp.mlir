@@ -149,7 +149,7 @@ func.func @f(%m: memref<32x32xf32, #shared>, %s: memref<32xf32, #shared>, %n: in
   gdn_tile.each_warp (%i) in (%n) {
     %d = memref.alloc() : memref<32x8xf32, #shared>
     // expected-error @+1 {{expects products of at least C rows and columns, scale of C and scratch of at least 12 C elements, C = 16, 32 or 64, but has 'memref<32x32xf32, #gpu.address_space<workgroup>>', 'memref<32xf32, #gpu.address_space<workgroup>>' and 'memref<32x8xf32, #gpu.address_space<workgroup>>'}}
-    %x:4 = gdn_tile.block_inverse %m, %s in %d : memref<32x32xf32, #shared>, memref<32xf32, #shared>, memref<32x8xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
+    %x:4 = gdn_tile.block_inverse %m, %s in %d tf32 : memref<32x32xf32, #shared>, memref<32xf32, #shared>, memref<32x8xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
   }
   return
 }
@@ -162,7 +162,7 @@ func.func @f(%m: memref<24x32xf32, #shared>, %s: memref<32xf32, #shared>, %n: in
   gdn_tile.each_warp (%i) in (%n) {
     %d = memref.alloc() : memref<384xf32, #shared>
     // expected-error @+1 {{expects products of at least C rows and columns, scale of C and scratch of at least 12 C elements, C = 16, 32 or 64, but has 'memref<24x32xf32, #gpu.address_space<workgroup>>', 'memref<32xf32, #gpu.address_space<workgroup>>' and 'memref<384xf32, #gpu.address_space<workgroup>>'}}
-    %x:4 = gdn_tile.block_inverse %m, %s in %d : memref<24x32xf32, #shared>, memref<32xf32, #shared>, memref<384xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
+    %x:4 = gdn_tile.block_inverse %m, %s in %d tf32 : memref<24x32xf32, #shared>, memref<32xf32, #shared>, memref<384xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
   }
   return
 }
@@ -175,7 +175,7 @@ func.func @f(%m: memref<32x32xf32, #shared>, %s: memref<32xf32, #shared>, %n: in
   gdn_tile.each_warp (%i) in (%n) {
     %d = memref.alloc() : memref<384xf32, #shared>
     // expected-error @+1 {{expects 4 results of 'vector<16x16xf32>' for 32 tokens}}
-    %x:2 = gdn_tile.block_inverse %m, %s in %d : memref<32x32xf32, #shared>, memref<32xf32, #shared>, memref<384xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>
+    %x:2 = gdn_tile.block_inverse %m, %s in %d tf32 : memref<32x32xf32, #shared>, memref<32xf32, #shared>, memref<384xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>
   }
   return
 }
@@ -188,7 +188,7 @@ func.func @f(%m: memref<32x32xbf16, #shared>, %s: memref<32xf32, #shared>, %n: i
   gdn_tile.each_warp (%i) in (%n) {
     %d = memref.alloc() : memref<384xf32, #shared>
     // expected-error @+1 {{expects static shared-memory tiles of f32, but has 'memref<32x32xbf16, #gpu.address_space<workgroup>>'}}
-    %x:4 = gdn_tile.block_inverse %m, %s in %d : memref<32x32xbf16, #shared>, memref<32xf32, #shared>, memref<384xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
+    %x:4 = gdn_tile.block_inverse %m, %s in %d tf32 : memref<32x32xbf16, #shared>, memref<32xf32, #shared>, memref<384xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
   }
   return
 }
@@ -200,7 +200,7 @@ func.func @f(%m: memref<32x32xbf16, #shared>, %s: memref<32xf32, #shared>, %n: i
 func.func @f(%m: memref<32x32xf32, #shared>, %s: memref<32xf32, #shared>) {
   %d = memref.alloc() : memref<384xf32, #shared>
   // expected-error @+1 {{stands outside of gdn_tile.each_warp}}
-  %x:4 = gdn_tile.block_inverse %m, %s in %d : memref<32x32xf32, #shared>, memref<32xf32, #shared>, memref<384xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
+  %x:4 = gdn_tile.block_inverse %m, %s in %d tf32 : memref<32x32xf32, #shared>, memref<32xf32, #shared>, memref<384xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
   return
 }
 
@@ -376,6 +376,39 @@ func.func @f(%x: memref<?x288x8xbf16>, %z: vector<16x16xbf16>, %n: index) {
   gdn_tile.each_warp (%i) in (%n) {
     // expected-error @+1 {{expects a block to begin in column 0}}
     gdn_tile.store_block %z, %x[%i, %c0, %c4] : vector<16x16xbf16>, memref<?x288x8xbf16>
+  }
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+
+func.func @f(%m: memref<32x32xf32, #shared>, %s: memref<32xf32, #shared>, %n: index) {
+  gdn_tile.each_warp (%i) in (%n) {
+    %d = memref.alloc() : memref<384xf32, #shared>
+    // expected-error @+1 {{expects products of tf32 or bf16x3, but has tf32x3}}
+    %x:4 = gdn_tile.block_inverse %m, %s in %d tf32x3 : memref<32x32xf32, #shared>, memref<32xf32, #shared>, memref<384xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<?x288x8xbf16>, %i: index) {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{stands outside of gdn_tile.each_warp}}
+  %z = gdn_tile.load_block %x[%i, %c0, %c0] : memref<?x288x8xbf16> -> vector<16x16xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: memref<?x288x8xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  gdn_tile.each_warp (%i) in (%n) {
+    // expected-error @+1 {{loads 16x16 elements of 16 bits from rows of 8 in global memory, but has 'vector<16x16xf32>' and 'memref<?x288x8xf32>'}}
+    %z = gdn_tile.load_block %x[%i, %c0, %c0] : memref<?x288x8xf32> -> vector<16x16xf32>
   }
   return
 }

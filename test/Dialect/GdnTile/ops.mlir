@@ -205,6 +205,8 @@ func.func @lower(%x: memref<?x288x8xbf16>, %z: vector<16x16xbf16>, %a: vector<64
     gdn_tile.store_block %z, %x[%i, %c32, %c0] : vector<16x16xbf16>, memref<?x288x8xbf16>
     // CHECK: gdn_tile.store_block %{{.*}}, %{{.*}}[%{{.*}}, %c0, %c0] {diagonal} : vector<16x16xbf16>, memref<?x288x8xbf16>
     gdn_tile.store_block %z, %x[%i, %c0, %c0] {diagonal} : vector<16x16xbf16>, memref<?x288x8xbf16>
+    // CHECK: gdn_tile.load_block %{{.*}}[%{{.*}}, %c0, %c0] {diagonal} : memref<?x288x8xbf16> -> vector<16x16xbf16>
+    %again = gdn_tile.load_block %x[%i, %c0, %c0] {diagonal} : memref<?x288x8xbf16> -> vector<16x16xbf16>
   }
   // CHECK: gdn_tile.copy_in %{{.*}}[%{{.*}}, %c0, %c0] dims [1, 2] to %{{.*}} {lower} : memref<?x288x8xbf16> to memref<512x8xbf16, {{.*}}> -> !gdn_tile.token
   %token = gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] to %t {lower} : memref<?x288x8xbf16> to memref<512x8xbf16, #gpu.address_space<workgroup>> -> !gdn_tile.token

@@ -43,7 +43,7 @@ func.func @inverse(%out: memref<2x32x16xf32>, %plain: memref<2x32x16xf32>, %unit
   gdn_tile.each_warp (%item) in (%c2) {
     %scale = gdn_tile.stage %scales[%item] : memref<2x32xf32, #shared> to memref<32xf32, #shared>
     %d = memref.alloc() : memref<384xf32, #shared>
-    %x, %x1, %y, %y1 = gdn_tile.block_inverse %products, %scale in %d : memref<32x40xf32, #shared>, memref<32xf32, #shared>, memref<384xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
+    %x, %x1, %y, %y1 = gdn_tile.block_inverse %products, %scale in %d tf32 : memref<32x40xf32, #shared>, memref<32xf32, #shared>, memref<384xf32, #shared> -> vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>, vector<16x16xf32>
     gdn_tile.store %x, %out[%item, %c0, %c0] dims [1, 2] : vector<16x16xf32>, memref<2x32x16xf32>
     gdn_tile.store %x1, %out[%item, %c16, %c0] dims [1, 2] : vector<16x16xf32>, memref<2x32x16xf32>
     gdn_tile.store %y, %plain[%item, %c0, %c0] dims [1, 2] : vector<16x16xf32>, memref<2x32x16xf32>

@@ -67,10 +67,27 @@ func.func @read(%blocks: memref<2x80x8xf16>, %part: memref<48x8xf32>, %out: memr
   return
 }
 
-func.func @host(%blocks: memref<2x80x8xf16>, %part: memref<48x8xf32>, %out: memref<2x16x32xf32>) {
+// Blocks (0, 0) and (1, 0) as the transposed fragments that they were stored from.
+func.func @again(%blocks: memref<2x80x8xf16>, %out: memref<2x16x16xf32>) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c24 = arith.constant 24 : index
+  gdn_tile.each_warp (%item) in (%c1) {
+    %h0 = gdn_tile.load_block %blocks[%c1, %c0, %c0] {diagonal} : memref<2x80x8xf16> -> vector<16x16xf16>
+    %h1 = gdn_tile.load_block %blocks[%c1, %c24, %c0] : memref<2x80x8xf16> -> vector<16x16xf16>
+    %z0 = arith.extf %h0 : vector<16x16xf16> to vector<16x16xf32>
+    %z1 = arith.extf %h1 : vector<16x16xf16> to vector<16x16xf32>
+    gdn_tile.store %z0, %out[%c0, %c0, %c0] dims [1, 2] : vector<16x16xf32>, memref<2x16x16xf32>
+    gdn_tile.store %z1, %out[%c1, %c0, %c0] dims [1, 2] : vector<16x16xf32>, memref<2x16x16xf32>
+  }
+  return
+}
+
+func.func @host(%blocks: memref<2x80x8xf16>, %part: memref<48x8xf32>, %out: memref<2x16x32xf32>, %same: memref<2x16x16xf32>) {
   %c1 = arith.constant 1 : index
   gdn_tile.launch @write grid(%c1) (%blocks : memref<2x80x8xf16>)
   gdn_tile.launch @read grid(%c1) (%blocks, %part, %out : memref<2x80x8xf16>, memref<48x8xf32>, memref<2x16x32xf32>)
+  gdn_tile.launch @again grid(%c1) (%blocks, %same : memref<2x80x8xf16>, memref<2x16x16xf32>)
   return
 }
 
@@ -80,7 +97,8 @@ func.func @main() {
   %blocks = memref.alloc() : memref<2x80x8xf16>
   %part = memref.alloc() : memref<48x8xf32>
   %out = memref.alloc() : memref<2x16x32xf32>
-  call @host(%blocks, %part, %out) : (memref<2x80x8xf16>, memref<48x8xf32>, memref<2x16x32xf32>) -> ()
+  %same = memref.alloc() : memref<2x16x16xf32>
+  call @host(%blocks, %part, %out, %same) : (memref<2x80x8xf16>, memref<48x8xf32>, memref<2x16x32xf32>, memref<2x16x16xf32>) -> ()
   // Eight n for one k, k from 8 to 15, then from 0 to 7, then the next eight n; of the first eight n only k from 0 to 7. Then
   // the next block, with all.
   // CHECK: sizes = [48, 8]
@@ -107,5 +125,14 @@ func.func @main() {
   // CHECK: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 760, 761, 762, 763, 764, 765, 766, 767]]]
   %1 = memref.cast %out : memref<2x16x32xf32> to memref<*xf32>
   call @printMemrefF32(%1) : (memref<*xf32>) -> ()
+  // CHECK: sizes = [2, 16, 16]
+  // CHECK-NEXT: {{^}}{{\[}}{{\[}}{{\[}}0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
+  // CHECK: [112, 113, 114, 115, 116, 117, 118, 119, 120, 121, 122, 123, 124, 125, 126, 127],
+  // CHECK-NEXT: [0, 0, 0, 0, 0, 0, 0, 0, 136, 137, 138, 139, 140, 141, 142, 143],
+  // CHECK: [0, 0, 0, 0, 0, 0, 0, 0, 248, 249, 250, 251, 252, 253, 254, 255]],
+  // CHECK: {{\[}}{{\[}}256, 257, 258, 259, 260, 261, 262, 263, 264, 265, 266, 267, 268, 269, 270, 271],
+  // CHECK: [496, 497, 498, 499, 500, 501, 502, 503, 504, 505, 506, 507, 508, 509, 510, 511]]]
+  %2 = memref.cast %same : memref<2x16x16xf32> to memref<*xf32>
+  call @printMemrefF32(%2) : (memref<*xf32>) -> ()
   return
 }

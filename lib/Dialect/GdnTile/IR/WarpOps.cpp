@@ -96,8 +96,8 @@ static bool isWarpOp(Operation *op) {
   if (auto sum = dyn_cast<SumOp>(op))
     return cast<VectorType>(sum.getResult().getType()).getDimSize(1) == 1;
   return isa<AnyOp, BarrierOp, BlockIdOp, BlockInverseOp, CopyOutOp, DecaysOp,
-             FreeOp, IotaOp, LoadOp, OwnRowsOp, StageOp, StoreBlockOp, StoreOp,
-             SumSquaresOp, WarpEndOp, WarpMmaOp>(op) ||
+             FreeOp, IotaOp, LoadBlockOp, LoadOp, OwnRowsOp, StageOp,
+             StoreBlockOp, StoreOp, SumSquaresOp, WarpEndOp, WarpMmaOp>(op) ||
          !isa<GdnTileDialect>(op->getDialect());
 }
 
@@ -206,27 +206,42 @@ LogicalResult OwnRowsOp::verify() {
 // StoreBlockOp
 //===----------------------------------------------------------------------===//
 
-LogicalResult StoreBlockOp::verify() {
-  auto value = cast<VectorType>(getValue().getType());
-  auto memref = cast<MemRefType>(getMemref().getType());
+template <typename OpT>
+static LogicalResult verifyBlockAccess(OpT op, StringRef verb) {
+  auto value = cast<VectorType>(op.getValue().getType());
+  auto memref = cast<MemRefType>(op.getMemref().getType());
+  ValueRange indices = op.getIndices();
   int64_t rank = memref.getRank();
   if (value != VectorType::get({16, 16}, value.getElementType()) ||
       value.getElementTypeBitWidth() != 16 || isShared(memref) || rank < 2 ||
       memref.getElementType() != value.getElementType() ||
       memref.getDimSize(rank - 1) != kPanelWidth)
-    return emitOpError("stores 16x16 elements of 16 bits to rows of ")
-           << kPanelWidth << " in global memory, but has " << value << " and "
-           << memref;
-  if (static_cast<int64_t>(getIndices().size()) != rank)
-    return emitOpError("expects ") << rank << " indices for " << memref
-                                   << ", but has " << getIndices().size();
-  std::optional<int64_t> row = getConstantIntValue(getIndices()[rank - 2]);
-  if (getConstantIntValue(getIndices()[rank - 1]) != 0 ||
+    return op.emitOpError()
+           << verb << " rows of " << kPanelWidth
+           << " in global memory, but has " << value << " and " << memref;
+  if (static_cast<int64_t>(indices.size()) != rank)
+    return op.emitOpError("expects ") << rank << " indices for " << memref
+                                      << ", but has " << indices.size();
+  std::optional<int64_t> row = getConstantIntValue(indices[rank - 2]);
+  if (getConstantIntValue(indices[rank - 1]) != 0 ||
       (row && *row % kMatrixRows != 0))
-    return emitOpError("expects a block to begin in column 0 of a row that is "
-                       "a multiple of ")
+    return op.emitOpError("expects a block to begin in column 0 of a row that "
+                          "is a multiple of ")
            << kMatrixRows;
-  return verifyInWarp(*this);
+  return verifyInWarp(op);
+}
+
+LogicalResult StoreBlockOp::verify() {
+  return verifyBlockAccess(*this, "stores 16x16 elements of 16 bits to");
+}
+
+LogicalResult LoadBlockOp::verify() {
+  return verifyBlockAccess(*this, "loads 16x16 elements of 16 bits from");
+}
+
+void LoadBlockOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getMemrefMutable(),
+                       SideEffects::DefaultResource::get());
 }
 
 void StoreBlockOp::getEffects(Effects &effects) {
@@ -264,14 +279,19 @@ LogicalResult AnyOp::verify() {
 constexpr int64_t kBlockSize = 16;
 
 void BlockInverseOp::build(OpBuilder &builder, OperationState &state,
-                           Value products, Value scale, Value scratch) {
+                           Value products, Value scale, Value scratch,
+                           ProductPrecision precision) {
   int64_t blocks = cast<MemRefType>(scale.getType()).getDimSize(0) / kBlockSize;
   auto type = VectorType::get({kBlockSize, kBlockSize}, builder.getF32Type());
   build(builder, state, SmallVector<Type>(2 * blocks, type), products, scale,
-        scratch);
+        scratch, precision);
 }
 
 LogicalResult BlockInverseOp::verify() {
+  if (getPrecision() != ProductPrecision::TF32 &&
+      getPrecision() != ProductPrecision::BF16x3)
+    return emitOpError("expects products of tf32 or bf16x3, but has ")
+           << stringifyProductPrecision(getPrecision());
   auto scale = cast<MemRefType>(getScale().getType());
   auto products = cast<MemRefType>(getProducts().getType());
   auto scratch = cast<MemRefType>(getScratch().getType());

@@ -116,7 +116,9 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     entry (above 0.4 below its diagonal, as near-equal keys have with little decay)
     or beta is above 1, T, W, U and P (not with a gate per channel, nor without
     products of warpgroups) have a second part in the rest of the chunk, whose scan
-    then takes 2.2 to 3.2 times as long.
+    then takes 2.2 to 3.2 times as long. The inverse enters its own products as TF32, and
+    where T has a second part, or two parts everywhere (with erase and write), as two
+    bfloat16 parts.
     With `precision = high` each of them is a pair of 16-bit numbers, the second
     what the first has left, and a product is the sum of two or three: all but the
     last part by the last. So no operand is rounded by more than 2^-16 (bf16; f16

@@ -150,6 +150,26 @@ def GdnTile_StoreBlockOp : GdnTile_Op<"store_block", [
   let hasVerifier = 1;
 }
 
+def GdnTile_LoadBlockOp : GdnTile_Op<"load_block", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "load a transposed block of a matrix in panels, by one warp";
+  let description = [{
+    What `gdn_tile.store_block` has stored, with the same operands; with `diagonal` the elements that are not stored are
+    zero. Each lane reads what the same lane stores, so nothing has to be waited for in between. Only in the region of a
+    `gdn_tile.each_warp`.
+
+    ```mlir
+    %z = gdn_tile.load_block %t[%slot, %head, %c24, %c0] : memref<?x4x288x8xbf16> -> vector<16x16xbf16>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$memref, Variadic<Index>:$indices, UnitAttr:$diagonal);
+  let results = (outs GdnTile_Fragment:$value);
+  let assemblyFormat = [{
+    $memref `[` $indices `]` attr-dict `:` type($memref) `->` type($value)
+  }];
+  let hasVerifier = 1;
+}
+
 def GdnTile_AnyOp : GdnTile_Op<"any", [Pure]> {
   let summary = "whether a condition holds anywhere in a fragment or in its columns";
   let description = [{
@@ -181,8 +201,8 @@ def GdnTile_BlockInverseOp : GdnTile_Op<"block_inverse", [
 
     The two blocks of 8x8 on the diagonal are inverted by forward substitution in float32. With
     A and D their inverses and B the block of M below the diagonal, that of X_b is -D (B diag(s)) A, in two
-    products of operands in two bfloat16 parts, as `bf16x3` of `gdn_tile.warp_mma`; the CPU substitutes in all 16
-    rows.
+    products whose operands enter as `precision` says, `tf32` or `bf16x3` as of `gdn_tile.warp_mma`; the CPU
+    substitutes in all 16 rows.
 
     `scale` is `memref<Cxf32>`, C = 16, 32 or 64; `products` has at least C rows and columns; `scratch` is any tile of at
     least 12 C elements, for what the lanes exchange, and undefined afterwards. Only in the region of a
@@ -190,16 +210,18 @@ def GdnTile_BlockInverseOp : GdnTile_Op<"block_inverse", [
     on the diagonal meet no bank of shared memory twice.
 
     ```mlir
-    %x:8 = gdn_tile.block_inverse %products, %beta in %scratch
+    %x:8 = gdn_tile.block_inverse %products, %beta in %scratch tf32
         : memref<65x72xf32, #shared>, memref<64xf32, #shared>, memref<768xf32, #shared>
         -> vector<16x16xf32>, ...
     ```
   }];
-  let arguments = (ins AnyMemRef:$products, AnyMemRef:$scale, AnyMemRef:$scratch);
+  let arguments = (ins AnyMemRef:$products, AnyMemRef:$scale, AnyMemRef:$scratch,
+                       EnumProp<GdnTile_Precision>:$precision);
   let results = (outs Variadic<GdnTile_Fragment>:$inverses);
-  let builders = [OpBuilder<(ins "Value":$products, "Value":$scale, "Value":$scratch)>];
+  let builders = [OpBuilder<(ins "Value":$products, "Value":$scale, "Value":$scratch,
+                                 "ProductPrecision":$precision)>];
   let assemblyFormat = [{
-    $products `,` $scale `in` $scratch attr-dict `:` type($products) `,` type($scale) `,` type($scratch)
+    $products `,` $scale `in` $scratch $precision attr-dict `:` type($products) `,` type($scale) `,` type($scratch)
     `->` type($inverses)
   }];
   let hasVerifier = 1;
