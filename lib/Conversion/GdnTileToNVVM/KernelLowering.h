@@ -55,6 +55,11 @@ public:
   /// before this one ends, where it would take places and memory's time away,
   /// unless the blocks of this one are few.
   bool awaitsLaunch = false, isAwaited = false;
+  /// Whether the next kernel, which waits for this one, may start while the
+  /// last chunks are computed. One that waits itself has let it start then.
+  bool letsNextStartLate() const {
+    return isAwaited && startsEarly && !awaitsLaunch;
+  }
 
   /// Checks that the kernel can be lowered, places its shared memory and
   /// records the accesses. Errors are reported at the ops.

@@ -45,6 +45,15 @@ SmallVector<RoleGroup> groupRoles(RolesOp op) {
   return groups;
 }
 
+// Whether a role issues copies for others, and so is done before they are.
+bool copiesIn(RoleOp role) {
+  return role
+      .walk([](CopyInOp copy) {
+        return copy.getSlot() ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 struct RolesPattern : TilePattern<RolesOp> {
   using TilePattern::TilePattern;
   LogicalResult
@@ -93,9 +102,13 @@ private:
       int64_t end = op.getFirstWarp(role) + role.getWarps();
       Block *rest = isLast ? nullptr : branch(rewriter, warp, end);
       Block &body = role.getBody().front();
+      bool isAhead = copiesIn(role);
       rewriter.eraseOp(body.getTerminator());
       rewriter.inlineBlockBefore(&body, rewriter.getInsertionBlock(),
                                  rewriter.getInsertionPoint());
+      if (isAhead && kernel.letsNextStartLate())
+        NVVM::GriddepcontrolOp::create(
+            rewriter, op.getLoc(), NVVM::GridDepActionKind::launch_dependents);
       if (rest)
         rewriter.setInsertionPointToStart(rest);
     }
@@ -275,11 +288,32 @@ struct RingReleasePattern : TilePattern<RingReleaseOp> {
   }
 };
 
+struct RingDrainPattern : TilePattern<RingDrainOp> {
+  using TilePattern::TilePattern;
+  LogicalResult
+  matchAndRewrite(RingDrainOp op, Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter e(rewriter, op.getLoc());
+    Value ring = adaptor.getRing().front();
+    int64_t stages = getStages(op.getRing());
+    // As if the next iterations acquired their stages.
+    for (int64_t i = 0; i < stages; ++i) {
+      Value next = LLVM::AddOp::create(
+          rewriter, e.loc, adaptor.getIterations().front(), e.c64(i));
+      StageOf at(e, next, stages);
+      e.waitForParity(getBarrier(e, ring, at.stage, stages),
+                      e.xorC(at.parity, 1));
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 } // namespace
 
 void mlir::gdn::populateRolePatterns(const KernelLowering &kernel,
                                      RewritePatternSet &patterns) {
   patterns.add<RolesPattern, TeamPattern, RingPattern, RingAcquirePattern,
-               RingCommitPattern, RingWaitPattern, RingReleasePattern>(
-      kernel, patterns.getContext());
+               RingCommitPattern, RingWaitPattern, RingReleasePattern,
+               RingDrainPattern>(kernel, patterns.getContext());
 }

@@ -24,9 +24,17 @@ struct Request {
   int64_t bytes, alignment;
   int64_t first, last;
   int64_t offset = 0;
+  /// Of roles, which run side by side, places say nothing: the op in front of
+  /// which all uses are, and those behind which they are.
+  Operation *endsAt = nullptr;
+  SmallVector<Operation *, 2> startsAt = {};
 
+  bool isInFrontOf(const Request &other) const {
+    return endsAt && llvm::is_contained(other.startsAt, endsAt);
+  }
   bool overlaps(const Request &other, int64_t at) const {
-    return first < other.last && other.first < last &&
+    return !isInFrontOf(other) && !other.isInFrontOf(*this) &&
+           first < other.last && other.first < last &&
            at < other.offset + other.bytes && other.offset < at + bytes;
   }
 };
@@ -60,6 +68,25 @@ int64_t place(MutableArrayRef<Request> requests) {
   return bytes;
 }
 
+/// Of a ring's buffer, the op that drains that ring, and those that drain
+/// others in front of it. What is cleared where the ring is made is in use from
+/// there on.
+void setDrains(Request &request, const KernelLowering &kernel) {
+  Value buffer = request.op->getResult(0);
+  for (Operation *user : buffer.getUsers()) {
+    auto ring = dyn_cast<RingOp>(user);
+    if (!ring)
+      continue;
+    for (Operation *ringUser : ring.getRing().getUsers())
+      if (auto drain = dyn_cast<RingDrainOp>(ringUser)) {
+        if (drain.getRing() == ring.getRing())
+          request.endsAt = drain;
+        else if (!kernel.hasLowerCopies(buffer))
+          request.startsAt.push_back(drain);
+      }
+  }
+}
+
 } // namespace
 
 LogicalResult KernelLowering::placeSharedMemory() {
@@ -85,6 +112,7 @@ LogicalResult KernelLowering::placeSharedMemory() {
     for (Operation *user : alloc->getUsers())
       if (isa<FreeOp>(user))
         request.last = positions.lookup(user);
+    setDrains(request, *this);
     Operation *owner = alloc->getParentOfType<EachWarpOp>();
     if (!owner && getNumTeams(alloc) > 1)
       owner = getRole(alloc);

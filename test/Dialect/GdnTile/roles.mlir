@@ -54,6 +54,8 @@ func.func @pipeline(%x: memref<?x64xbf16>, %o: memref<?x64xbf16>, %n: index)
         gdn_tile.copy_in %x[%row, %c0] dims [0, 1] to %tile signal(%slot) : memref<?x64xbf16> to memref<64x64xbf16, #shared>
         gdn_tile.ring_commit %slot
       }
+      // CHECK: gdn_tile.ring_drain %[[IN]][%{{.*}}] : <3>
+      gdn_tile.ring_drain %full[%n] : !gdn_tile.ring<3>
     }
     // CHECK: gdn_tile.role "store" warps(2) registers(24) {
     gdn_tile.role "store" warps(2) registers(24) {

@@ -239,4 +239,19 @@ void RingWaitOp::getEffects(Effects &effects) { addRingEffects(effects); }
 LogicalResult RingReleaseOp::verify() {
   return verifyRingUser(*this, getRing(), /*isProducer=*/false);
 }
+LogicalResult RingDrainOp::verify() {
+  for (Value later : getLater()) {
+    if (!later.getDefiningOp<RingOp>() || later == getRing())
+      return emitOpError("expects other rings in `before`");
+    for (Operation *user : later.getUsers()) {
+      Operation *place = (*this)->getBlock()->findAncestorOpInBlock(*user);
+      if (place && place->isBeforeInBlock(*this) && !isa<RingDrainOp>(user))
+        return emitOpError("stands behind '")
+               << user->getName() << "' on a ring in `before`";
+    }
+  }
+  return verifyRingUser(*this, getRing(), /*isProducer=*/true);
+}
+void RingDrainOp::getEffects(Effects &effects) { addRingEffects(effects); }
+
 void RingReleaseOp::getEffects(Effects &effects) { addRingEffects(effects); }

@@ -105,7 +105,8 @@ void Specializer::buildAhead() {
     step = b.createOrFold<arith::MulIOp>(
         arith::ConstantIndexOp::create(b, teams), step);
   }
-  scf::ForOp copy = createLoop(role, lower, step, part.slice.getOps(), mapping);
+  scf::ForOp copy =
+      createLoop(role, loop, lower, step, part.slice.getOps(), mapping);
   cloneAhead(iterationOf(copy.getInductionVar()), mapping);
 }
 

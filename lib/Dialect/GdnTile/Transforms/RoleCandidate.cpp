@@ -160,6 +160,10 @@ std::optional<AheadPart> findAheadPart(scf::ForOp loop) {
   return part;
 }
 
+int64_t getStages(scf::ForOp loop) {
+  return loop->getAttrOfType<IntegerAttr>(kStagesAttrName).getInt();
+}
+
 // Ops whose GPU form is for the first warps of a block or has its barriers in
 // it.
 bool meetsAllWarps(Operation *op) {
@@ -167,6 +171,21 @@ bool meetsAllWarps(Operation *op) {
     return true;
   auto sum = dyn_cast<SumOp>(op);
   return sum && cast<VectorType>(sum.getResult().getType()).getDimSize(0) == 1;
+}
+
+// A loop whose iterations count from 0, none of whose copies has to stay.
+std::optional<LeadLoop> findLeadLoop(scf::ForOp loop) {
+  LeadLoop lead{loop, getStages(loop), findLoopCopies(loop)};
+  if (lead.stages < 2 || lead.copies.copies.empty() ||
+      !isConstantIntValue(loop.getLowerBound(), 0) ||
+      !isConstantIntValue(loop.getStep(), 1) ||
+      !llvm::all_of(
+          loop.getBody()->getOps<CopyInOp>(),
+          [&](CopyInOp copy) {
+            return llvm::is_contained(lead.copies.copies, copy);
+          }))
+    return std::nullopt;
+  return lead;
 }
 
 } // namespace
@@ -184,15 +203,21 @@ mlir::gdn_tile::findRoleCandidate(func::FuncOp func) {
     bool isOfWarp = op->getParentOfType<EachWarpOp>() != nullptr;
     isFit &= (isOfWarp || !meetsAllWarps(op)) && !isa<RolesOp>(op);
   });
-  if (!isFit || !hasProducts || loops.size() != 1 ||
-      loops.front()->getParentOp() != func)
+  if (!isFit || !hasProducts || loops.empty() || loops.size() > 2 ||
+      llvm::any_of(
+          loops, [&](scf::ForOp loop) { return loop->getParentOp() != func; }))
     return std::nullopt;
-  scf::ForOp loop = loops.front();
-  int64_t stages = loop->getAttrOfType<IntegerAttr>(kStagesAttrName).getInt();
-  RoleCandidate result{loop, stages, findLoopCopies(loop), {}, LoopSlice(loop),
-                       {},   {}};
+  scf::ForOp loop = loops.back();
+  int64_t stages = getStages(loop);
+  RoleCandidate result{
+      loop, stages, findLoopCopies(loop), {}, {}, LoopSlice(loop), {}, {}};
   if (stages < 2 || result.copies.copies.empty())
     return std::nullopt;
+  if (loops.size() == 2) {
+    result.lead = findLeadLoop(loops.front());
+    if (!result.lead)
+      return std::nullopt;
+  }
   result.ahead = findAheadPart(loop);
   for (auto branch : loop.getBody()->getOps<scf::IfOp>())
     if (!result.rare)

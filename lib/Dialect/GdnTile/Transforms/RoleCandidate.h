@@ -57,19 +57,28 @@ struct AheadPart {
   LoopSlice slice;
 };
 
+/// A loop in front of the loop of a tile program: copies, and what one role
+/// does with their tiles.
+struct LeadLoop {
+  scf::ForOp loop;
+  int64_t stages;
+  LoopCopies copies;
+};
+
 /// The loop of a tile program that can be spread over roles.
 struct RoleCandidate {
   scf::ForOp loop;
   int64_t stages;
   LoopCopies copies;
+  std::optional<LeadLoop> lead;
   SmallVector<StoredTile> stored;
   LoopSlice storeSlice;
   std::optional<RareTile> rare;
   std::optional<AheadPart> ahead;
 };
 
-/// The only loop of a tile program with more than one stage, if roles pay for
-/// it: warpgroup products run beside copies.
+/// The only loop of a tile program with more than one stage, or the second of
+/// two, if roles pay for it: warpgroup products run beside copies.
 std::optional<RoleCandidate> findRoleCandidate(func::FuncOp func);
 
 } // namespace mlir::gdn_tile

@@ -92,6 +92,17 @@ LogicalResult Specializer::splitBody() {
   };
   llvm::for_each(candidate.copies.getSlice(), addOperands);
   llvm::for_each(candidate.copies.copies, addOperands);
+  if (candidate.lead) {
+    scf::ForOp lead = candidate.lead->loop;
+    read.push_back(lead.getUpperBound());
+    auto addLeadOperands = [&](Operation *op) {
+      for (Value operand : op->getOperands())
+        if (lead.isDefinedOutsideOfLoop(operand))
+          read.push_back(operand);
+    };
+    llvm::for_each(candidate.lead->copies.getSlice(), addLeadOperands);
+    llvm::for_each(candidate.lead->copies.copies, addLeadOperands);
+  }
   if (candidate.rare) {
     addOperands(candidate.rare->copy);
     read.push_back(candidate.rare->flag.getIndices().front());
@@ -141,6 +152,20 @@ void Specializer::groupCopies() {
   llvm::sort(loaded, [](const Loaded &a, const Loaded &b) {
     return a.isOfMath + !a.isOfAhead < b.isOfMath + !b.isOfAhead;
   });
+  if (!candidate.lead)
+    return;
+  // What is only added is needed late, and has one stage: its bytes are better
+  // spent on what products wait for.
+  leadLoaded.resize(2);
+  for (CopyInOp copy : candidate.lead->copies.copies) {
+    bool isMultiplied =
+        llvm::any_of(copy.getTile().getUsers(), llvm::IsaPred<MmaOp>);
+    Loaded &group = leadLoaded[!isMultiplied];
+    group.tiles.push_back(copy.getTile());
+    group.copies.push_back(copy);
+  }
+  llvm::erase_if(leadLoaded,
+                 [](const Loaded &group) { return group.copies.empty(); });
 }
 
 // Warpgroups start alike; where that gives the math role too few registers, the
@@ -181,6 +206,12 @@ void Specializer::createRing(Guarded &guarded, int64_t stages,
 }
 
 void Specializer::createRings() {
+  for (Loaded &group : leadLoaded) {
+    bool isMultiplied =
+        llvm::any_of(group.tiles.front().getUsers(), llvm::IsaPred<MmaOp>);
+    createRing(group, isMultiplied ? candidate.lead->stages : 1, loadWarps,
+               mathWarps);
+  }
   int64_t stages = candidate.stages;
   for (Loaded &group : loaded) {
     bool isLate = candidate.ahead && !group.isOfAhead;
@@ -226,20 +257,21 @@ RoleOp Specializer::createRole(StringRef name, int64_t warps, int64_t registers,
 
 // A loop like the original one without its values, at the end of a role; the
 // builder is left in its body, behind the ops of `slice`.
-scf::ForOp Specializer::createLoop(RoleOp role, Value lower, Value step,
-                                   ArrayRef<Operation *> slice,
+scf::ForOp Specializer::createLoop(RoleOp role, scf::ForOp like, Value lower,
+                                   Value step, ArrayRef<Operation *> slice,
                                    IRMapping &mapping) {
   b.setInsertionPoint(role.getBody().front().getTerminator());
-  for (AwaitLaunchOp await : awaits)
-    b.clone(*await);
+  if (role.getBody().front().getOps<scf::ForOp>().empty())
+    for (AwaitLaunchOp await : awaits)
+      b.clone(*await);
   auto copy = scf::ForOp::create(
-      b, lower, loop.getUpperBound(), step, ValueRange(),
+      b, lower, like.getUpperBound(), step, ValueRange(),
       [](OpBuilder &b, Location loc, Value, ValueRange) {
         scf::YieldOp::create(b, loc);
       },
-      loop.getUnsignedCmp());
+      like.getUnsignedCmp());
   b.setInsertionPoint(copy.getBody()->getTerminator());
-  mapping.map(loop.getInductionVar(), copy.getInductionVar());
+  mapping.map(like.getInductionVar(), copy.getInductionVar());
   for (Operation *op : slice)
     b.clone(*op, mapping);
   return copy;
@@ -279,10 +311,41 @@ void Specializer::buildLoad() {
   IRMapping mapping;
   RoleOp role = createRole("load", loadWarps, copyRegisters);
   OpBuilder::InsertionGuard guard(b);
-  scf::ForOp copyLoop = createLoop(role, loop.getLowerBound(), loop.getStep(),
-                                   candidate.copies.getSlice(), mapping);
-  Value iteration = iterationOf(copyLoop.getInductionVar());
-  for (Loaded &group : loaded) {
+  if (candidate.lead)
+    buildLeadLoad(role);
+  scf::ForOp copyLoop =
+      createLoop(role, loop, loop.getLowerBound(), loop.getStep(),
+                 candidate.copies.getSlice(), mapping);
+  fillStages(loaded, iterationOf(copyLoop.getInductionVar()), mapping);
+  if (candidate.rare)
+    buildRareLoad(copyLoop, mapping);
+}
+
+// The copies of the loop in front. Behind it their bytes are those of all other
+// rings.
+void Specializer::buildLeadLoad(RoleOp role) {
+  LeadLoop &lead = *candidate.lead;
+  IRMapping mapping;
+  scf::ForOp copyLoop =
+      createLoop(role, lead.loop, lead.loop.getLowerBound(),
+                 lead.loop.getStep(), lead.copies.getSlice(), mapping);
+  fillStages(leadLoaded, copyLoop.getInductionVar(), mapping);
+  b.setInsertionPoint(role.getBody().front().getTerminator());
+  SmallVector<Value> later;
+  for (Loaded &group : loaded)
+    later.push_back(group.ring);
+  for (Guarded *others : {&storeTiles, &rareTiles, &aheadTiles})
+    if (others->ring)
+      later.push_back(others->ring);
+  Value count = arith::MaxSIOp::create(b, lead.loop.getUpperBound(),
+                                       arith::ConstantIndexOp::create(b, 0));
+  for (Loaded &group : leadLoaded)
+    RingDrainOp::create(b, group.ring, count, later);
+}
+
+void Specializer::fillStages(MutableArrayRef<Loaded> groups, Value iteration,
+                             IRMapping &mapping) {
+  for (Loaded &group : groups) {
     Value slot = RingAcquireOp::create(b, SlotType::get(b.getContext()),
                                        group.ring, iteration);
     Value stage = stageOf(group.ring, iteration);
@@ -295,8 +358,6 @@ void Specializer::buildLoad() {
     }
     RingCommitOp::create(b, slot);
   }
-  if (candidate.rare)
-    buildRareLoad(copyLoop, mapping);
 }
 
 // Copies the rare tile where its condition holds, as often as it has been
@@ -367,8 +428,9 @@ void Specializer::buildStore() {
   IRMapping mapping;
   RoleOp role = createRole("store", kStoreWarps, copyRegisters);
   OpBuilder::InsertionGuard guard(b);
-  scf::ForOp copyLoop = createLoop(role, loop.getLowerBound(), loop.getStep(),
-                                   candidate.storeSlice.getOps(), mapping);
+  scf::ForOp copyLoop =
+      createLoop(role, loop, loop.getLowerBound(), loop.getStep(),
+                 candidate.storeSlice.getOps(), mapping);
   Value iteration = iterationOf(copyLoop.getInductionVar());
   RingWaitOp::create(b, storeTiles.ring, iteration);
   Value stage = stageOf(storeTiles.ring, iteration);
@@ -400,12 +462,36 @@ void Specializer::replaceTiles(const Guarded &guarded, Value iteration) {
     replaceTile(tile, tileAt(buffers, stage));
 }
 
+void Specializer::buildLeadMath() {
+  LeadLoop &lead = *candidate.lead;
+  for (CopyInOp copy : lead.copies.copies)
+    copy.erase();
+  Block *body = lead.loop.getBody();
+  Value iteration = lead.loop.getInductionVar();
+  for (Loaded &group : leadLoaded) {
+    // In front of the first use: products need not wait for what is added.
+    auto uses = [&](Operation &op) {
+      return llvm::any_of(op.getOperands(), [&](Value operand) {
+        return llvm::is_contained(group.tiles, operand);
+      });
+    };
+    b.setInsertionPoint(&*llvm::find_if(*body, uses));
+    replaceTiles(group, iteration);
+  }
+  b.setInsertionPoint(body->getTerminator());
+  for (Loaded &group : leadLoaded)
+    RingReleaseOp::create(b, group.ring, iteration);
+  lead.loop->removeAttr(kStagesAttrName);
+}
+
 void Specializer::buildMath() {
   RoleOp role = createRole("math", mathWarps, mathRegisters);
   OpBuilder::InsertionGuard guard(b);
   Operation *end = role.getBody().front().getTerminator();
   for (Operation *op : mathOps)
     op->moveBefore(end);
+  if (candidate.lead)
+    buildLeadMath();
   Block *body = loop.getBody();
   if (candidate.rare)
     buildRefinement();

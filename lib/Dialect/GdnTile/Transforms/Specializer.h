@@ -42,14 +42,18 @@ private:
                   int64_t consumers);
   RoleOp createRole(StringRef name, int64_t warps, int64_t registers,
                     int64_t teams = 1);
-  scf::ForOp createLoop(RoleOp role, Value lower, Value step,
+  scf::ForOp createLoop(RoleOp role, scf::ForOp like, Value lower, Value step,
                         ArrayRef<Operation *> slice, IRMapping &mapping);
   void buildLoad();
+  void buildLeadLoad(RoleOp role);
+  void fillStages(MutableArrayRef<Loaded> groups, Value iteration,
+                  IRMapping &mapping);
   void buildRareLoad(scf::ForOp copyLoop, IRMapping &mapping);
   void buildRefinement();
   static void takeOutOfBranch(scf::IfOp branch, RefineOp refine, Value low);
   void buildStore();
   void buildMath();
+  void buildLeadMath();
   void handOver(Value iteration);
   void buildAhead();
   void cloneAhead(Value iteration, IRMapping &mapping);
@@ -74,6 +78,8 @@ private:
   /// Those of them that every role has a copy of.
   SmallVector<AwaitLaunchOp> awaits;
   SmallVector<Loaded> loaded;
+  /// Of the loop in front, apart from these: what products read, and the rest.
+  SmallVector<Loaded> leadLoaded;
   Guarded storeTiles, rareTiles, aheadTiles;
 };
 

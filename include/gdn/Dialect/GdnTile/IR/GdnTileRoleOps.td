@@ -197,6 +197,25 @@ def GdnTile_RingReleaseOp : GdnTile_RingUserOp<"ring_release"> {
   let assemblyFormat = "$ring `[` $iteration `]` attr-dict `:` type($ring)";
 }
 
+def GdnTile_RingDrainOp : GdnTile_RingUserOp<"ring_drain"> {
+  let summary = "producer: wait until a ring is no longer in use";
+  let description = [{
+    Waits until every stage of the first `iterations` iterations, which are all, has been
+    released. The buffers of `later` rings are first written behind it: by this role, or by
+    roles that have waited for a stage that this role fills behind it. So they may
+    lie where those of `ring` do, and the kernel needs the shared memory of the larger ones only.
+
+    ```mlir
+    gdn_tile.ring_drain %ring[%n] before(%next : !gdn_tile.ring<3>) : !gdn_tile.ring<2>
+    ```
+  }];
+  let arguments = (ins GdnTile_Ring:$ring, Index:$iterations, Variadic<GdnTile_Ring>:$later);
+  let assemblyFormat = [{
+    $ring `[` $iterations `]` (`before` `(` $later^ `:` type($later) `)`)? attr-dict
+    `:` type($ring)
+  }];
+}
+
 def GdnTile_RefineOp : GdnTile_Op<"refine", [
     AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {

@@ -175,7 +175,7 @@ def GdnTileSpecializeWarpsPass
   let summary = "give the copies of a loop, and what runs ahead, warps of their own";
   let description = [{
     Before: a synchronous tile program whose only loop with `gdn_tile.stages = n`, n >= 2,
-    stands in the function's body. After: three roles. *load* makes the copies into
+    or the second of two, stands in the function's body. After: three roles. *load* makes the copies into
     shared memory, up to n iterations ahead, *math* does everything else, and *store*
     makes the copies from shared memory. Each waits for the launch in front where the program
     did (`gdn_tile.await_launch`). They exchange the tiles through two rings: one of
@@ -196,6 +196,10 @@ def GdnTileSpecializeWarpsPass
     those that only math reads 2; the tiles that it writes have a stage for each team, two at least, acquired in
     front of the first store. A branch that is one refinement with such a tile becomes a condition of it. What runs ahead
     stays in its place if the rest of the iteration writes its tiles, or if it needs what is no number.
+
+    A loop with stages in front of that one counts from 0 by 1, and all of its copies qualify. *load* makes them, too:
+    what products read has the loop's stages, what is only loaded has one, for which *math* waits in front of its first
+    use. Behind it `gdn_tile.ring_drain` ends both rings, and the bytes of their tiles are those of all others.
 
     Programs without warpgroup products, with ops that need all warps (`cumsum`, `scores`,
     `tri_inverse`, sums over rows) or with no copy that qualifies stay as they are, for
