@@ -32,8 +32,9 @@ void mlir::gdn::buildGdnToTilePipeline(OpPassManager &pm,
       createGdnSelectSchedulePass({options.target, options.precision}));
   buildBufferizePipeline(pm);
   std::optional<GpuTarget> target = lookUpGpuTarget(options.target);
-  pm.addPass(createConvertGdnToTilePass(
-      {target ? 64 * target->hasWarpgroupMma() : 1}));
+  pm.addPass(
+      createConvertGdnToTilePass({target ? 64 * target->hasWarpgroupMma() : 1,
+                                  target && target->hasWarpgroupMma()}));
   // Folds the sizes that are known and merges equal loads and broadcasts.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());

@@ -19,7 +19,7 @@ FORMS = {
     "open": dict(B=None, T=None),
     "packed": dict(B=1, T=None, offsets="i32"),
 }
-KERNELS = {"sm_80": {"prepare", "scan"}, "sm_90a": {"prepare", "segments", "combine", "scan"}}
+KERNELS = {"sm_80": {"prepare", "scan"}, "sm_90a": {"prepare", "segments", "scan", "later"}}
 
 
 @pytest.mark.parametrize("precision", build.PRECISIONS)
@@ -41,8 +41,12 @@ def test_no_spills(target, size, form, precision):
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)
         spills = re.findall(r"(\w+): \d+ registers, (\d+) bytes spilled", done.stderr)
         kernels = {kernel.rsplit("_", 1)[-1] for kernel, _ in spills}
+        # Scans with erase and write have no registers left to find the states that they start from.
+        needed = KERNELS[target]
+        if (target, model) == ("sm_90a", "gdn2"):
+            needed = needed - {"later"} | {"combine"}
         # The scan of many sequences, where tiles of its size fit.
-        assert done.returncode == 0 and kernels - {"wide"} == KERNELS[target], done.stderr
+        assert done.returncode == 0 and kernels - {"wide"} == needed, done.stderr
         # In front of the roles and behind the loop: what a segment is takes registers where its sequence has a length
         # of its own, and erase and write take the others.
         allowed = {"forward_scan": "32"} if (form, model, precision) == ("packed", "gdn2", "default") else {}

@@ -10,7 +10,8 @@
 // CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator
 // CHECK-LABEL: func.func @forward_segments
 // CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 8, layout = accumulator
-// CHECK-LABEL: func.func @forward_combine
+// CHECK-LABEL: func.func @forward_scan_later
+// CHECK-SAME: gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
 // CHECK-LABEL: func.func @forward(
 // CHECK-COUNT-6: memref.alloc
 // CHECK-NOT: memref.alloc
@@ -19,8 +20,7 @@
 // CHECK: gdn_tile.launch @forward_prepare grid(%c2048)
 // CHECK: gdn_tile.launch @forward_scan grid(%c64)
 // CHECK: gdn_tile.launch @forward_segments grid(%c64)
-// CHECK: gdn_tile.launch @forward_combine grid(%c64)
-// CHECK: gdn_tile.launch @forward_scan grid(%c128)
+// CHECK-NEXT: gdn_tile.launch @forward_scan_later grid(%c128)
 // CHECK-NOT: memref.copy
 // CHECK: return
 func.func @forward(

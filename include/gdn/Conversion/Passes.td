@@ -59,7 +59,7 @@ def ConvertGdnToTilePass : Pass<"convert-gdn-to-tile", "mlir::ModuleOp"> {
     |---|---|
     | `gdn.recurrence`, `phases = split` | `prepare` (per chunk and value head: T, P and the gates' sums) and `scan` (per sequence, value head and value block: the chunks in order) |
     | `gdn.recurrence`, `phases = fused` | `scan` with what `prepare` does in a `gdn_tile.ahead` |
-    | `gdn.recurrence`, `phases = segmented` | `prepare`; `scan` of the first segment of each sequence; beside it `segments` (per segment between two boundaries, value head and block of rows: the state behind the segment from zero, and the transition matrix as more rows of the state); `combine` (per sequence, value head and block of rows: the state at each boundary of segments in order); `scan` again, of all other segments |
+    | `gdn.recurrence`, `phases = segmented` | `prepare`; `scan` of the first segment of each sequence; beside it `segments` (per segment between two boundaries, value head and block of rows: the state behind the segment from zero, and the transition matrix as more rows of the state); `scan_later`, of all other segments, each block of which walks from the first boundary to the one in front of its segment. Without `roles`, in float32, with erase or write, with more than 128 key channels or a `value_block` other than 64, `combine` (per sequence, value head and block of rows: the state at each boundary in order) and `scan` again, which starts from these |
     | `gdn.recurrence`, `phases = step` | `step` (token by token, the state in registers) |
     | `gdn.l2norm`, `gdn.gated_rms_norm`, `gdn.gate` | one each |
     | `linalg.fill` with a constant, `memref.copy`, elementwise linalg, on floats | one each |
@@ -69,6 +69,7 @@ def ConvertGdnToTilePass : Pass<"convert-gdn-to-tile", "mlir::ModuleOp"> {
     `segments` is launched `beside` the launch in front: its blocks find what they work on and
     then wait (`gdn_tile.await_launch`). Blocks of 128 rows, right behind `prepare`, also read
     their states before; those of segments behind boundaries are launched in order.
+    `segments` with roles lets the launch behind it start when its last copies are issued.
 
     The loop over the chunks of `scan` and `segments` carries `gdn_tile.stages` when
     the schedule asks for more than one stage. Sizes that must be equal and are dynamic are
@@ -91,7 +92,10 @@ def ConvertGdnToTilePass : Pass<"convert-gdn-to-tile", "mlir::ModuleOp"> {
     Option<"lowScores", "low-scores", "int64_t", /*default=*/"1",
            "in chunks with split rows P has a second part too where the chunk, K and the rows of a "
            "block are multiples of this (0: nowhere): without products of warpgroups, which take "
-           "multiples of 64, the registers do not suffice for it">
+           "multiples of 64, the registers do not suffice for it">,
+    Option<"roles", "roles", "bool", /*default=*/"false",
+           "loops of copies and products get warp roles (gdn-tile-specialize-warps): scans walk to the "
+           "boundaries in front of their segments themselves">
   ];
   let dependentDialects = [
     "mlir::arith::ArithDialect", "mlir::cf::ControlFlowDialect",

@@ -90,11 +90,12 @@ LogicalResult checkScoresAhead(RecurrencePlan &plan) {
 
 LogicalResult convertRecurrence(RecurrenceOp op, StateStart start,
                                 const RecurrenceInputs &inputs,
-                                int64_t lowScores) {
+                                int64_t lowScores, bool hasRoles) {
   FailureOr<RecurrencePlan> plan = planRecurrence(op);
   if (failed(plan))
     return failure();
   plan->start = start;
+  plan->hasRoles = hasRoles;
   // Copies of q and k with a gate per channel hold decays, which P does not.
   if (plan->isUnit && plan->gateKind != GateKind::Channel)
     plan->lowScores = lowScores;
@@ -153,7 +154,7 @@ struct ConvertGdnToTilePass
           llvm::TypeSwitch<Operation *, LogicalResult>(op)
               .Case([&](RecurrenceOp recurrence) {
                 return convertRecurrence(recurrence, starts[op], inputs[op],
-                                         lowScores);
+                                         lowScores, roles);
               })
               .Case(buildL2NormKernel)
               .Case(buildGatedRMSNormKernel)

@@ -132,6 +132,7 @@ public:
                 max(plan.sequences, one));
     isFew = isAtLeast(later, constant(kLeastSegments - 1));
     chunks = max(ceilDiv(plan.length, constant(plan.chunk)), one);
+    least = constant(kLeastChunks * plan.segmentChunks);
   }
 
   /// L of dense sequences.
@@ -158,8 +159,9 @@ private:
   const RecurrencePlan &plan;
   ImplicitLocOpBuilder &b;
   /// Segments behind the first of a sequence, and whether they are enough;
-  /// chunks of a dense sequence, or of all packed ones.
-  Value one, later, isFew, chunks;
+  /// chunks of a dense sequence, or of all packed ones; chunks of the longest
+  /// sequence that stays whole.
+  Value one, later, isFew, chunks, least;
 };
 } // namespace
 
@@ -174,18 +176,23 @@ Value SegmentLengths::countChunks() {
       max(ceilDiv(mul(shared, perOne), shares), constant(plan.segmentChunks));
   Value three = add(mul(each, constant(kLeastSegments - 1)),
                     add(ceilDiv(each, perOne), more));
-  Value least = max(three, constant(kLeastChunks * plan.segmentChunks));
-  Value isShort = isNot(isAtLeast(sub(chunks, one), least));
+  Value isLong = isAtLeast(sub(chunks, one), max(three, least));
+  // Of few segments each has to gain more.
+  Value inner = sub(max(later, constant(kLeastSegments - 1)), one);
+  Value gains = isAtLeast(mul(chunks, inner),
+                          constant(kLeastGain * (plan.segmentChunks - 1) + 1));
   // More than there are: without a place for a boundary.
-  return max(each, mul(max(isNot(isFew), isShort), add(chunks, one)));
+  return max(each,
+             mul(isNot(min(isFew, min(isLong, gains))), add(chunks, one)));
 }
 
 // More tokens than there are where nothing is cut.
 Value SegmentLengths::countSpacing() {
   Value places = constant(std::max<int64_t>(plan.segments - 1, 1));
   Value each = max(ceilDiv(plan.length, places), one);
-  Value isLong =
-      isAtLeast(sub(chunks, one), constant(kLeastChunks * plan.segmentChunks));
+  // Of several, one has to be long for what is launched for it.
+  Value several = min(max(plan.sequences, one), constant(2));
+  Value isLong = isAtLeast(sub(chunks, one), mul(several, least));
   return max(each, mul(isNot(min(isFew, isLong)), add(plan.length, one)));
 }
 
@@ -272,7 +279,8 @@ void mlir::gdn::planScans(RecurrencePlan &plan) {
       later, constant(std::max<int64_t>(plan.segments - 1, 0)));
   ScanPlaces &places = plan.places;
   places.wideFirst = countWide(plan, b, first, first);
-  places.wideLater = countWide(plan, b, later, most);
+  places.wideLater =
+      plan.walksInScan() ? constant(0) : countWide(plan, b, later, most);
   places.usualFirst = b.createOrFold<arith::SubIOp>(first, places.wideFirst);
   places.usualLater = b.createOrFold<arith::SubIOp>(later, places.wideLater);
   // Where anything is cut P is made in any case: whether a later scan reads it

@@ -22,6 +22,9 @@ constexpr double kMinGate = -104.0;
 /// Rows of the state whose products two warpgroups make.
 constexpr int64_t kAheadRows = 128;
 
+/// Rows of the state of a scan that walks boundaries.
+constexpr int64_t kWalkRows = 64;
+
 enum class GateKind { None, Head, Channel };
 
 /// What the scans of first segments, or whole sequences, and of later ones have
@@ -120,6 +123,8 @@ struct RecurrencePlan {
   /// The second part of P is made where rows are split, by blocks whose sizes
   /// are multiples of this; 0: by none.
   int64_t lowScores = 0;
+  /// Loops of copies and products will have warp roles.
+  bool hasRoles = false;
   /// The state is written back.
   bool updatesState;
   StateStart start;
@@ -151,7 +156,8 @@ struct RecurrencePlan {
   /// With segmented phases, the chunks of a segment of dense sequences, or the
   /// tokens for a boundary of packed ones, and what is known at the
   /// boundaries [boundaries, 2, Hv, max(V, K), K], f32. At [b, 0]: the state
-  /// there; before the combine kernel, that of the segment in front if it
+  /// there, or only at the first boundary of a sequence if scans walk to the
+  /// others; before the combine kernel, that of the segment in front if it
   /// starts from zero. At [b, 1]: the transition matrix of that segment,
   /// transposed. The first segment of a sequence needs neither.
   ///
@@ -200,11 +206,18 @@ struct RecurrencePlan {
   bool isCut() const { return chunksOfSegment || boundarySpacing; }
   /// Of three segments, one is found while the first is scanned, by a kernel
   /// that takes 4/3 of a scan's time; with more, memory bounds both, and what
-  /// that kernel takes to start and to end counts: 3 us longer, as the least
+  /// that kernel takes to start and to end counts: some us longer, as the least
   /// length of a segment follows from such times too.
   ExtraChunks getExtraChunks() const {
     return segments == 3 ? ExtraChunks{0, 3}
                          : ExtraChunks{segmentChunks / 3, 6};
+  }
+  /// The blocks of later scans find the states in front of their segments
+  /// themselves. Those of more rows have no shared memory for it, those with
+  /// erase and write no registers.
+  bool walksInScan() const {
+    return splitsTransitions() && valueBlock == kWalkRows && stages > 1 &&
+           hasRoles && !hasErase && !write;
   }
   bool splitsTransitions() const { return !type.isF32() && keyPad <= 128; }
   /// 1 if `count` times `each` is `wideFrom` or more, else 0.

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BoundaryWalk.h"
 #include "StateScan.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -19,12 +20,14 @@ namespace {
 
 class ScanKernel : StateScan {
 public:
-  ScanKernel(RecurrencePlan &plan, StringRef name, bool isWide)
+  ScanKernel(RecurrencePlan &plan, StringRef name, bool isWide,
+             bool walks = false)
       : StateScan(plan, name, /*hasOutput=*/true,
-                  isWide ? 2 * plan.valueBlock : plan.valueBlock) {}
+                  isWide ? 2 * plan.valueBlock : plan.valueBlock),
+        walks(walks), walk(plan, k) {}
 
   /// The kernel, and its launch for first segments, or whole sequences, at
-  /// `places`.
+  /// `places`; if it walks, for segments behind boundaries.
   void build(Value places);
   /// The launch for segments behind boundaries, at `places`.
   void launchLater(Value places);
@@ -36,11 +39,15 @@ private:
   bool waitsFirst() const { return vb < kManyRows; }
   int64_t getRowBlocks() const { return llvm::divideCeil(plan.valueSize, vb); }
   Access boundaryAccess(Value boundary, Value rows);
-  Value loadInitial(Value place);
+  Value loadInitial(Value place, const Segment &segment);
   void storeFinal(Value final, const Segment &segment);
 
+  /// Blocks find the state in front of their segment themselves.
+  bool walks;
   /// Of the host and in the kernel: 1 for segments behind boundaries, else 0.
+  /// A constant where one of the two never is.
   Value hostIsLater, isLater;
+  BoundaryWalk walk;
 };
 
 } // namespace
@@ -55,10 +62,20 @@ Access ScanKernel::boundaryAccess(Value boundary, Value rows) {
 }
 
 // The first segment of a sequence reads the state, all others find theirs at
-// the boundary in front of them, whose place they have.
-Value ScanKernel::loadInitial(Value place) {
-  if (!isLater)
+// the boundary in front of them, whose place they have; or walk to it from the
+// first boundary.
+Value ScanKernel::loadInitial(Value place, const Segment &segment) {
+  if (!hostIsLater && !walks)
     return loadState(valuesLeft);
+  if (walks) {
+    Value one = k.index(1);
+    Value steps = k.onlyIf(k.less(k.index(0), segment.rows.length),
+                           k.sub(segment.index, one));
+    Value boundary = k.sub(place, steps);
+    Value state = k.loadF32(boundaryAccess(boundary, valuesLeft), {vb, kp});
+    return walk.build(state, k.add(boundary, one), steps, head,
+                      {firstValue, valuesLeft, vb}, [](Value, Value) {});
+  }
   // A branch: both at once would not fit the registers.
   Value isFirst = k.equal(isLater, k.index(0));
   return scf::IfOp::create(
@@ -77,7 +94,9 @@ Value ScanKernel::loadInitial(Value place) {
 // boundary.
 void ScanKernel::storeFinal(Value final, const Segment &segment) {
   Value rows = valuesLeft;
-  if (isLater) {
+  if (walks) {
+    rows = k.onlyIf(segment.isLast, rows);
+  } else if (isLater) {
     // A branch: both addresses at once would not fit the registers.
     scf::IfOp::create(
         k, segments.isFirstOfSeveral(segment, isLater),
@@ -94,7 +113,11 @@ void ScanKernel::storeFinal(Value final, const Segment &segment) {
 
 void ScanKernel::build(Value places) {
   addArguments();
-  if (plan.isCut()) {
+  if (walks)
+    walk.addArguments();
+  if (plan.isCut() && plan.walksInScan() && vb == kWalkRows) {
+    isLater = k.index(walks);
+  } else if (plan.isCut()) {
     ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
     hostIsLater = arith::ConstantIndexOp::create(host, 0);
     isLater = k.argument(hostIsLater);
@@ -102,11 +125,13 @@ void ScanKernel::build(Value places) {
   Value place = splitBlockId(getRowBlocks());
   Segment segment = segments.at(place, isLater);
   findState(segment.n);
+  if (walks)
+    walk.allocateTiles(vb);
   allocateTiles();
   bool isEarly = !plan.isFused;
   if (isEarly && waitsFirst())
     gdn_tile::AwaitLaunchOp::create(k);
-  Value initial = loadInitial(place);
+  Value initial = loadInitial(place, segment);
   if (isEarly && !waitsFirst())
     gdn_tile::AwaitLaunchOp::create(k);
   storeFinal(scan(initial, segment), segment);
@@ -126,13 +151,15 @@ void mlir::gdn::buildScanKernels(RecurrencePlan &plan) {
     return isConstantIntValue(a, 0) && isConstantIntValue(b, 0);
   };
   std::optional<ScanKernel> usual, wide;
-  if (!areNone(usualFirst, usualLater))
+  bool walks = plan.isCut() && plan.walksInScan();
+  if (!areNone(usualFirst, walks ? usualFirst : usualLater))
     usual.emplace(plan, "scan", /*isWide=*/false);
   if (!areNone(wideFirst, wideLater))
     wide.emplace(plan, usual ? "scan_wide" : "scan", /*isWide=*/true);
-  // A launch of no blocks is none. The wide kernel may start beside prepare,
-  // and what runs beside the first segments of sequences that are cut, which
-  // have few blocks, is launched behind the usual one.
+  // A kernel of its own walks: whole sequences are a little faster without that
+  // code. A launch of no blocks is none. The wide kernel may start beside
+  // prepare, and what runs beside the first segments of sequences that are cut,
+  // which have few blocks, is launched behind the usual one.
   if (wide)
     wide->build(wideFirst);
   if (usual)
@@ -140,6 +167,11 @@ void mlir::gdn::buildScanKernels(RecurrencePlan &plan) {
   if (!plan.isCut())
     return;
   buildSegmentKernels(plan);
+  if (walks) {
+    ScanKernel(plan, "scan_later", /*isWide=*/false, /*walks=*/true)
+        .build(usualLater);
+    return;
+  }
   if (wide)
     wide->launchLater(wideLater);
   if (usual)

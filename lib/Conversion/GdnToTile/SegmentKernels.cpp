@@ -13,12 +13,13 @@
 // `segments`: one block per segment between two boundaries, value head and
 // block of rows of N and, as more rows of the same program, of M. Beside it the
 // scan runs over the first segments, which start from the state itself: that
-// gives S_1. The last segments are in front of no boundary. `combine`: one
-// block per sequence, value head and few rows walks the boundaries, S_(j+1) =
-// S_j M_j + N_j. Here in products of split TF32; see CombineKernel.cpp for
-// 16-bit inputs.
+// gives S_1. The last segments are in front of no boundary.
 //
-// Then the scan runs over all other segments of all sequences side by side.
+// Then the scan runs over all other segments of all sequences side by side. Its
+// blocks walk the boundaries in front of them, S_(j+1) = S_j M_j + N_j (see
+// BoundaryWalk.h). Where they cannot, `combine` does in front of it: one block
+// per sequence, value head and few rows. Here in products of split TF32; see
+// CombineKernel.cpp for 16-bit inputs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,6 +63,8 @@ private:
   /// First row of the block in the transition matrix; negative for values.
   Value firstTransition;
   Value boundaryStates, localStates, transitions;
+  /// The parts of a block's rows of the transition matrix.
+  SmallVector<Value> transitionTiles;
 };
 
 } // namespace
@@ -96,10 +99,16 @@ void SegmentsKernel::storeFinal(Value final, Value boundary, Value values,
                   {values, keySize}});
   for (int64_t part = 0; part < kTransitionParts; ++part) {
     Value rounded = k.convert(final, k.getBF16Type());
-    k.store(rounded, {transitions,
-                      {boundary, k.index(part), head, firstTransition, zero},
-                      {3, 4},
-                      {rows, keySize}});
+    Access access{transitions,
+                  {boundary, k.index(part), head, firstTransition, zero},
+                  {3, 4},
+                  {rows, keySize}};
+    if (transitionTiles.empty()) {
+      k.store(rounded, access);
+    } else {
+      k.store(rounded, whole(k, transitionTiles[part]));
+      k.copyOut(transitionTiles[part], access);
+    }
     final = k.roundingError(final, rounded);
   }
 }
@@ -131,6 +140,10 @@ void SegmentsKernel::build() {
   segment.rows.length = k.onlyIf(exists, segment.rows.length);
 
   allocateTiles();
+  // A warp's stores of 16-bit values are to eight rows each, 16 bytes of them.
+  if (plan.transitions && plan.hasRoles)
+    for (int64_t part = 0; part < kTransitionParts; ++part)
+      transitionTiles.push_back(k.tile({vb, kp}, k.getBF16Type()));
   Value final = scan(getInitial(), segment);
   storeFinal(final, k.add(first, segment.index), k.onlyIf(exists, values),
              k.onlyIf(exists, rows));
@@ -283,6 +296,8 @@ void CombineKernel::build(Value needed) {
 
 void mlir::gdn::buildSegmentKernels(RecurrencePlan &plan) {
   SegmentsKernel(plan).build();
+  if (plan.walksInScan())
+    return;
   // 0 or 1: nothing to combine where no sequence has a second boundary.
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
   Value one = arith::ConstantIndexOp::create(host, 1);

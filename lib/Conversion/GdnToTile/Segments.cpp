@@ -86,8 +86,12 @@ Value SegmentMap::divide(Value a, Value b) {
 SegmentMap::Lengths SegmentMap::cut(Value length) {
   Value one = k.index(1), perOne = k.index(extra.chunksPerOne);
   Value all = k.ceilDiv(length, k.index(chunk));
-  Value places = k.onlyIf(k.less(k.index(kLeastChunks * leastChunks), all),
-                          divide(length, spacing));
+  Value places = divide(length, spacing);
+  Value inner = k.max(k.sub(places, one), one);
+  Value gains =
+      k.less(k.index(kLeastGain * (leastChunks - 1)), k.mul(all, inner));
+  Value isLong = k.less(k.index(kLeastChunks * leastChunks), all);
+  places = k.onlyIf(gains, k.onlyIf(isLong, places));
   Value shares = k.add(k.mul(k.add(places, one), perOne), one);
   Value shared = k.mul(k.sub(all, k.index(extra.always)), perOne);
   Value last = k.add(shared, k.sub(shares, one));
@@ -168,7 +172,8 @@ Segment SegmentMap::at(Value place, Value isLater) {
     return sequence(place);
   if (boundariesOfEach) {
     Value count = k.max(k.mul(isLater, boundariesOfEach), k.index(1));
-    return segmentOf(k.div(place, count), k.add(k.rem(place, count), isLater));
+    Value n = divide(place, count);
+    return segmentOf(n, k.add(k.sub(place, k.mul(n, count)), isLater));
   }
   Value isFirst = k.equal(isLater, k.index(0));
   auto placeOf = [&](Value start, Value n) -> Value {
@@ -183,7 +188,8 @@ Segment SegmentMap::inner(Value place) {
   if (boundariesOfEach) {
     Value one = k.index(1);
     Value count = k.max(k.sub(boundariesOfEach, one), one);
-    return segmentOf(k.div(place, count), k.add(k.rem(place, count), one));
+    Value n = divide(place, count);
+    return segmentOf(n, k.add(k.sub(place, k.mul(n, count)), one));
   }
   auto placeOf = [&](Value start, Value n) { return divide(start, spacing); };
   Value n = sequences.findPacked(place, placeOf);

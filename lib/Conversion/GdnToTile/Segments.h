@@ -12,9 +12,11 @@
 
 namespace mlir::gdn {
 
-/// A sequence of fewer than so many times the least length of a segment is not
-/// cut.
-constexpr int64_t kLeastChunks = 4;
+/// A sequence is cut that has more chunks than so many times the least length
+/// of a segment, if its chunks times the number of its segments but two are
+/// more than so many times that length but one: few segments save less than
+/// they cost.
+constexpr int64_t kLeastChunks = 4, kLeastGain = 11;
 
 /// The first segment of a sequence has E = `always` + ceil(L / `chunksPerOne`)
 /// chunks more than the others, L: it is scanned beside a kernel that takes

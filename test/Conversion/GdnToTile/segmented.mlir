@@ -11,7 +11,12 @@
 // CHECK: %[[EXTRA:.*]] = arith.muli %[[E]], %c16
 // CHECK: %[[BOUNDARIES:.*]] = arith.muli %[[IS_LATER]], %[[B]]
 // CHECK: %[[COUNT:.*]] = arith.maxsi %[[BOUNDARIES]], %c1
-// CHECK: %[[J0:.*]] = arith.remui %{{.*}}, %[[COUNT]]
+// Numbers of segments fit 32 bits.
+// CHECK: %[[COUNT32:.*]] = arith.index_castui %[[COUNT]] : index to i32
+// CHECK: %[[N32:.*]] = arith.divui %{{.*}}, %[[COUNT32]] : i32
+// CHECK: %[[N:.*]] = arith.index_castui %[[N32]] : i32 to index
+// CHECK: %[[INFRONT:.*]] = arith.muli %[[N]], %[[COUNT]]
+// CHECK: %[[J0:.*]] = arith.subi %{{.*}}, %[[INFRONT]]
 // CHECK: %[[J:.*]] = arith.addi %[[J0]], %[[IS_LATER]]
 // Only the first segment has the extra tokens, and all others start behind them.
 // CHECK: %[[IS_BEHIND:.*]] = arith.minsi %[[J]], %c1
@@ -49,7 +54,11 @@
 // Segments between two boundaries: neither the first nor the last.
 // CHECK: %[[LESS:.*]] = arith.subi %[[B]], %c1
 // CHECK: %[[COUNT:.*]] = arith.maxsi %[[LESS]], %c1
-// CHECK: %[[J0:.*]] = arith.remui %{{.*}}, %[[COUNT]]
+// CHECK: %[[COUNT32:.*]] = arith.index_castui %[[COUNT]] : index to i32
+// CHECK: %[[N32:.*]] = arith.divui %{{.*}}, %[[COUNT32]] : i32
+// CHECK: %[[N:.*]] = arith.index_castui %[[N32]] : i32 to index
+// CHECK: %[[INFRONT:.*]] = arith.muli %[[N]], %[[COUNT]]
+// CHECK: %[[J0:.*]] = arith.subi %{{.*}}, %[[INFRONT]]
 // CHECK: %[[J:.*]] = arith.addi %[[J0]], %c1
 // The rows of transitions start from I, others from 0.
 // CHECK: %[[IDENTITY:.*]] = arith.cmpi eq, %{{.*}} : vector<32x32xi32>
@@ -89,19 +98,19 @@
 // CHECK-SAME: gdn_tile.kernel<warps = 4, layout = accumulator>
 // CHECK: gdn_tile.await_launch
 // CHECK: gdn_tile.load
-// CHECK: scf.for %[[J:.*]] = %c1 to %{{.*}} iter_args(%[[STATE:.*]] = %{{.*}}) -> (vector<64x32xf32>)
+// CHECK: scf.for %[[J:.*]] = %c0 to %{{.*}} iter_args(%[[STATE:.*]] = %{{.*}}) -> (vector<64x32xf32>)
 // CHECK:   gdn_tile.copy_in {{.*}} to %[[MH:.*]] : {{.*}} to memref<32x32xbf16
 // CHECK:   gdn_tile.copy_in {{.*}} to %[[ML:.*]] : {{.*}} to memref<32x32xbf16
 // CHECK:   gdn_tile.copy_in {{.*}} to %[[NT:.*]] : {{.*}} to memref<64x32xf32
-// The first part's products do not wait for the second part.
+// The state itself is done with in front of the first product.
 // CHECK:   %[[SH:.*]] = arith.truncf %[[STATE]]
-// CHECK:   %[[P1:.*]] = gdn_tile.mma %[[SH]], %[[ML]] : vector<64x32xbf16>
-// CHECK:   %[[P2:.*]] = gdn_tile.mma %[[SH]], %[[MH]] acc(%[[P1]] : vector<64x32xf32>)
 // CHECK:   %[[SE:.*]] = arith.extf %[[SH]]
 // CHECK:   %[[SR:.*]] = arith.subf %[[STATE]], %[[SE]] : vector<64x32xf32>
 // CHECK:   %[[SL:.*]] = arith.truncf %[[SR]]
-// CHECK:   %[[P3:.*]] = gdn_tile.mma %[[SL]], %[[MH]] acc(%[[P2]] : vector<64x32xf32>)
-// Beside the products: what the state's registers are free for.
+// CHECK:   %[[P1:.*]] = gdn_tile.mma %[[SL]], %[[MH]] : vector<64x32xbf16>
+// CHECK:   %[[P2:.*]] = gdn_tile.mma %[[SH]], %[[ML]] acc(%[[P1]] : vector<64x32xf32>)
+// CHECK:   %[[P3:.*]] = gdn_tile.mma %[[SH]], %[[MH]] acc(%[[P2]] : vector<64x32xf32>)
+// Beside the products.
 // CHECK:   gdn_tile.store %[[STATE]]
 // CHECK:   %[[N:.*]] = gdn_tile.load %[[NT]]
 // CHECK:   %[[NEW:.*]] = arith.addf %[[P3]], %[[N]]
@@ -119,10 +128,16 @@
 // CHECK: %[[TWO:.*]] = arith.muli %[[LEAST]], %c2
 // CHECK: %[[MORE_FIRST:.*]] = arith.ceildivui %[[LEAST]], %c6
 // CHECK: %[[THREE:.*]] = arith.addi %[[TWO]], %[[MORE_FIRST]]
-// CHECK: %[[FEW:.*]] = arith.maxui %[[THREE]], %c8
 // CHECK: %[[BEFORE:.*]] = arith.subi %[[C]], %c1
+// CHECK: %[[FEW:.*]] = arith.maxui %[[THREE]], %c8
 // CHECK: %[[MORE:.*]] = arith.divui %[[BEFORE]], %[[FEW]]
-// CHECK: %[[CUT:.*]] = arith.minui %[[MORE]], %c1
+// CHECK: %[[LONG:.*]] = arith.minui %[[MORE]], %c1
+// Chunks times segments but two: more than 11.
+// CHECK: %[[WORTH:.*]] = arith.muli %[[C]], %c6
+// CHECK: %[[TWELVES:.*]] = arith.divui %[[WORTH]], %c12
+// CHECK: %[[GAINS:.*]] = arith.minui %[[TWELVES]], %c1
+// CHECK: %[[BOTH:.*]] = arith.minui %[[LONG]], %[[GAINS]]
+// CHECK: %[[CUT:.*]] = arith.minui %[[BOTH]], %c1
 // CHECK: %[[NOT:.*]] = arith.subi %c1, %[[CUT]]
 // CHECK: %[[BEHIND:.*]] = arith.addi %[[C]], %c1
 // CHECK: %[[WHOLE:.*]] = arith.muli %[[NOT]], %[[BEHIND]]
@@ -305,10 +320,15 @@ func.func @whole(%q: memref<1x320x1x128xbf16>, %b: memref<1x320x1xf32>, %o: memr
 // CHECK: %[[LENGTH:.*]] = arith.subi
 // CHECK: %[[C:.*]] = arith.ceildivui %[[LENGTH]], %c32
 // One boundary for every so many tokens; none in a sequence of four chunks.
-// CHECK: %[[IS_LONG:.*]] = arith.cmpi sgt, %[[C]], %c4
 // CHECK: %[[FIT:.*]] = arith.divui %{{.*}}, %{{.*}} : i32
 // CHECK: %[[FIT1:.*]] = arith.index_castui %[[FIT]]
-// CHECK: %[[PLACES:.*]] = arith.select %[[IS_LONG]], %[[FIT1]], %c0
+// CHECK: %[[LESS:.*]] = arith.subi %[[FIT1]], %c1
+// CHECK: %[[INNER:.*]] = arith.maxsi %[[LESS]], %c1
+// CHECK: %[[WORTH:.*]] = arith.muli %[[C]], %[[INNER]]
+// CHECK: %[[GAINS:.*]] = arith.cmpi sgt, %[[WORTH]], %c0
+// CHECK: %[[IS_LONG:.*]] = arith.cmpi sgt, %[[C]], %c4
+// CHECK: %[[IF_LONG:.*]] = arith.select %[[IS_LONG]], %[[FIT1]], %c0
+// CHECK: %[[PLACES:.*]] = arith.select %[[GAINS]], %[[IF_LONG]], %c0
 // CHECK: %[[G:.*]] = arith.addi %[[PLACES]], %c1
 // CHECK: %[[SIXTHS:.*]] = arith.muli %[[G]], %c6
 // CHECK: arith.addi %[[SIXTHS]], %c1
@@ -336,12 +356,15 @@ func.func @whole(%q: memref<1x320x1x128xbf16>, %b: memref<1x320x1xf32>, %o: memr
 // CHECK:   gdn_tile.store %{{.*}}[%c0, %c128] dims [1, 0] {{.*}} memref<16x256xf32
 // CHECK-COUNT-2: gdn_tile.mma %{{.*}} : vector<128x256xf32>
 // CHECK-LABEL: func @packed(
-// Three places behind another segment share the tokens, if there are sequences few enough and more than four chunks.
+// Three places behind another segment share the tokens, if there are sequences few enough and more than four chunks, or
+// eight of several.
 // CHECK: %[[LATER:.*]] = arith.divui %c3, %{{.*}}
 // CHECK: %[[PAIRS:.*]] = arith.divui %[[LATER]], %c2
 // CHECK: %[[ARE_FEW:.*]] = arith.minui %[[PAIRS]], %c1
 // CHECK: %[[SHARE:.*]] = arith.ceildivui %[[T:.*]], %c3
-// CHECK: %[[TIMES:.*]] = arith.divui %{{.*}}, %c4
+// CHECK: %[[SEVERAL:.*]] = arith.minui %{{.*}}, %c2
+// CHECK: %[[LEAST:.*]] = arith.muli %[[SEVERAL]], %c4
+// CHECK: %[[TIMES:.*]] = arith.divui %{{.*}}, %[[LEAST]]
 // CHECK: %[[ARE_LONG:.*]] = arith.minui %[[TIMES]], %c1
 // CHECK: %[[ARE_CUT:.*]] = arith.minui %[[ARE_FEW]], %[[ARE_LONG]]
 // CHECK: %[[NOT:.*]] = arith.subi %c1, %[[ARE_CUT]]

@@ -13,7 +13,7 @@
 // CPU-LABEL: func @prefill
 // CPU: schedule = #gdn.schedule<phases = fused, chunk = 32, value_block = 128>
 // SM90-LABEL: func @prefill
-// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 32, segment_chunks = 10>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 32, segment_chunks = 5>
 // SM89-LABEL: func @prefill
 // SM89: schedule = #gdn.schedule<phases = split, chunk = 32, value_block = 64, stages = 2>
 func.func @prefill(%q: tensor<1x?x1x128xbf16>, %b: tensor<1x?x1xf32>, %s: tensor<1x1x128x128xf32>)
@@ -30,8 +30,8 @@ func.func @prefill(%q: tensor<1x?x1x128xbf16>, %b: tensor<1x?x1xf32>, %s: tensor
 
 // CPU-LABEL: func @more_heads
 // SM90-LABEL: func @more_heads
-// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 5, segment_chunks = 10>
-// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 3, segment_chunks = 24>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 5, segment_chunks = 5>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 3, segment_chunks = 5>
 // SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 3>
 // SM89-LABEL: func @more_heads
 func.func @more_heads(%q: tensor<1x8192x16x128xbf16>, %s: tensor<1x16x128x128xf32>,
@@ -109,7 +109,7 @@ func.func @wide(%q: tensor<1x20x1x16xf32>, %v: tensor<1x20x1x400xf32>, %s: tenso
 // CPU-LABEL: func @checkpoints
 // CPU: schedule = #gdn.schedule<phases = fused, chunk = 16, value_block = 128>
 // SM90-LABEL: func @checkpoints
-// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 16, value_block = 64, stages = 3, segments = 32, segment_chunks = 10>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 16, value_block = 64, stages = 3, segments = 32, segment_chunks = 5>
 func.func @checkpoints(%q: tensor<1x?x1x128xbf16>, %s: tensor<1x1x128x128xf32>, %c: tensor<1x?x1x128x128xf32>) -> tensor<1x?x1x128x128xf32> {
   %0:3 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>)
       outs(%q, %s : tensor<1x?x1x128xbf16>, tensor<1x1x128x128xf32>) checkpoints(%c : tensor<1x?x1x128x128xf32>) {every = 48 : i64}
@@ -135,7 +135,7 @@ func.func @odd_checkpoints(%q: tensor<1x?x1x128xbf16>, %cu: tensor<?xi32>, %s: t
 // fill them: not for value blocks that no warpgroup computes.
 
 // SM90-LABEL: func @many_tiles
-// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 2, segments = 32, segment_chunks = 10>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 2, segments = 32, segment_chunks = 5>
 func.func @many_tiles(%q: tensor<1x?x1x128xbf16>, %g: tensor<1x?x1x128xf32>, %b: tensor<1x?x1xf32>, %s: tensor<1x1x128x128xf32>)
     -> tensor<1x?x1x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>, tensor<1x?x1x128xbf16>)
@@ -325,7 +325,7 @@ func.func @two_waves(%q: tensor<3x512x32x128xbf16>, %s: tensor<3x32x128x128xf32>
 }
 
 // SM90-LABEL: func @open_number
-// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 3, segment_chunks = 24, wide_from = 133>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 3, segment_chunks = 5, wide_from = 133>
 // SM89-LABEL: func @open_number
 // SM89-NOT: wide_from
 func.func @open_number(%q: tensor<?x?x32x128xf16>, %s: tensor<?x32x128x128xf32>) -> tensor<?x?x32x128xf16> {
@@ -338,7 +338,7 @@ func.func @open_number(%q: tensor<?x?x32x128xf16>, %s: tensor<?x32x128x128xf32>)
 // rows make P themselves.
 
 // SM90-LABEL: func @open_number_delta
-// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 3, segment_chunks = 24, wide_from = 133, scores_ahead = true>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 3, segment_chunks = 5, wide_from = 133, scores_ahead = true>
 // SM89-LABEL: func @open_number_delta
 func.func @open_number_delta(%q: tensor<?x?x32x128xbf16>, %g: tensor<?x?x32xf32>, %s: tensor<?x32x128x128xf32>) -> tensor<?x?x32x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x?x32x128xbf16>, tensor<?x?x32x128xbf16>, tensor<?x?x32x128xbf16>)
@@ -357,7 +357,7 @@ func.func @open_number_delta(%q: tensor<?x?x32x128xbf16>, %g: tensor<?x?x32xf32>
 // SM90-LABEL: func @one_chunk_of_many(
 // SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 128, stages = 3>
 // SM90-LABEL: func @shared_keys(
-// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 3, segment_chunks = 24, wide_from = 133>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 3, segment_chunks = 5, wide_from = 133>
 // SM89-LABEL: func @four_sequences(
 // SM89-NOT: scores_ahead
 // HIGH-LABEL: func @four_sequences(
@@ -410,7 +410,7 @@ func.func @open_number_packed(%q: tensor<1x?x64x128xbf16>, %cu: tensor<?xi32>, %
 }
 
 // SM90-LABEL: func @few_heads_packed
-// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 5, segment_chunks = 10, wide_from = 133>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 5, segment_chunks = 5, wide_from = 133>
 // SM89-LABEL: func @few_heads_packed
 func.func @few_heads_packed(%q: tensor<1x?x16x128xbf16>, %cu: tensor<?xi32>, %s: tensor<?x16x128x128xf32>) -> tensor<1x?x16x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x?x16x128xbf16>, tensor<1x?x16x128xbf16>, tensor<1x?x16x128xbf16>)

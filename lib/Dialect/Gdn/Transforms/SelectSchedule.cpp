@@ -31,10 +31,8 @@ constexpr int64_t kStepRows = 8, kFewStepRows = 16;
 // bits, and one or two sequences where tokens go in eights.
 constexpr int64_t kFewStates = 128, kFewHalfStates = 1024, kFewEights = 64;
 constexpr int64_t kMaxSegments = 32;
-// Chunks below which a segment does not repay its transition matrix; with three
-// segments, which gain least.
-constexpr int64_t kSegmentChunks = 10;
-constexpr int64_t kChunksOfThree = 24;
+// Chunks below which a segment does not repay its transition matrix.
+constexpr int64_t kSegmentChunks = 5;
 // Rows of the state whose products a warpgroup makes.
 constexpr int64_t kRolesValueBlock = 64;
 // Value channels of a block on the CPU.
@@ -176,12 +174,12 @@ bool hasWideSegments(RecurrenceOp op, bool isHigh) {
 /// Measured on an H200 at K = V = 128, in us: a sequence of C chunks takes 1.5
 /// + 0.92 C. In G segments, the first of F chunks and the others of L, the
 /// kernel `segments`, whose 2 (G - 2) blocks of 128 rows for each head fill one
-/// wave with the scan of the first, takes 9.3 + 1.07 L, that scan 5.3 + 0.94 F,
-/// `combine` 3 + 1.8 (G - 2), the scan of the others 3.6 + 0.93 L; about 4 of
-/// the sum overlap with the kernel in front. So F is L + 3 + L / 6, G = 2 never
-/// pays, and G = 3 only with blocks of 128 rows and long sequences. How many
-/// sequences there are, and how long they are, is known when the function is
-/// called: the description of the schedule has the rule.
+/// wave with the scan of the first, takes 6.5 + 1.07 L from the end of prepare
+/// on, that scan 4 + 0.94 F, the scan of the others behind both 4.6 + 0.93 L +
+/// 1.05 (G - 2). So F is L + 2.6 + L / 7, G = 2 never pays, and G = 3 only with
+/// blocks of 128 rows. How many sequences there are, and how long they are, is
+/// known when the function is called: the description of the schedule has the
+/// rule.
 int64_t selectSegments(RecurrenceOp op, const GpuTarget &target,
                        int64_t valueBlock, bool isHigh) {
   if (op.getKeySize() > kMaxKeysOfLongChunk)
@@ -244,9 +242,7 @@ ScheduleAttr getScanSchedule(RecurrenceOp op, int64_t chunk, int64_t valueBlock,
     }
     wideFrom = 0;
   }
-  int64_t least = segments == 0   ? 1
-                  : segments == 3 ? kChunksOfThree
-                                  : kSegmentChunks;
+  int64_t least = segments == 0 ? 1 : kSegmentChunks;
   return ScheduleAttr::get(
       op.getContext(), segments ? Phases::Segmented : Phases::Split, chunk,
       valueBlock, stages, segments, least, /*warps=*/1,

@@ -86,19 +86,21 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     without the kernels that segments need. Of N sequences with C chunks each may have
     G = 1 + floor((`segments` - 1) / N) segments:
 
-        L = max(`segment_chunks`, ceil(X (C - M) / (X G + 1)))   if G >= 3, C > 2 L + E and
-                                                                 C > 4 `segment_chunks`
+        L = max(`segment_chunks`, ceil(X (C - M) / (X G + 1)))   if G >= 3, C > 2 L + E,
+                                                                 C > 4 `segment_chunks` and
+                                                                 (G - 2) C > 11 (`segment_chunks` - 1)
         L = C + 1                                                otherwise: nothing is cut
 
     The lengths of packed sequences are not known then, only that of all together, T
-    tokens. If it is more than 4 `segment_chunks` chunks and G >= 3, there are `segments` - 1
+    tokens. If it is more than 4 `segment_chunks` chunks, of several sequences 8, and G >= 3, there are `segments` - 1
     places for segments behind another one, one for every ceil(T / (`segments` - 1)) tokens,
     and a sequence of t tokens and C chunks has as many as that fits into it: so there are
     never more, whatever the lengths. It has an L of its own, which the kernels find from
     the offsets:
 
         G = 1 + floor(t / ceil(T / (`segments` - 1)))
-        L as above                                  if G >= 2 and C > 4 `segment_chunks`
+        L as above                                  if G >= 2, C > 4 `segment_chunks` and
+                                                    max(G - 2, 1) C > 11 (`segment_chunks` - 1)
         L = C + 1                                   otherwise: it is not cut
 
     A transition matrix carries the state over each segment; nothing is truncated. On the
@@ -106,8 +108,10 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
 
     The first segments are scanned, with their output, beside the slower kernel that makes
     the transition matrices and local states of the others (but for the last of each
-    sequence, which no other follows); then the states at the boundaries are found, and all
-    other segments are scanned.
+    sequence, which no other follows). Then all other segments are scanned. Each block finds the
+    state in front of its segment by itself: from that behind the first segment it walks the boundaries,
+    one product with a transition matrix and one sum each. With float32 inputs, erase or write, more than 128 key channels,
+    a `value_block` other than 64, one stage or on targets without warpgroup products a kernel in between finds the states at all boundaries.
 
     Products of 16-bit inputs run on 16-bit tensor cores. With `precision = default`
     what is computed inside of a chunk (the state, the errors W, the new values U,
@@ -134,7 +138,7 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
 
     With `wide_from` there are two scan kernels, and which one runs is decided when
     the function is called: that with blocks of twice as many rows if the sequences
-    or segments give `wide_from` blocks of `value_block` rows or more. Both compute
+    (or the segments behind boundaries, where a kernel in between finds their states) give `wide_from` blocks of `value_block` rows or more. Both compute
     the same bits. So it is with `step`: from `wide_from` states on blocks have twice
     `value_block` rows (chunk = 8), or one warp with eight rows, and the caches are
     not streamed past (token by token).
