@@ -50,10 +50,10 @@ static SmallVector<Value> getAliases(Value value) {
 }
 
 /// True if `user` stands from `producer` to `reader` and may write to `value`.
+/// That may be the reader: some of its blocks write what others still read.
 static bool writesBetween(Operation *user, Value value, Operation *producer,
                           Operation *reader) {
-  if (user == producer || user == reader ||
-      isa<memref::DimOp, ViewLikeOpInterface>(user))
+  if (user == producer || isa<memref::DimOp, ViewLikeOpInterface>(user))
     return false;
   if (user->getBlock() != reader->getBlock())
     return true;

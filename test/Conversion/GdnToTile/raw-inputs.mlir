@@ -194,3 +194,23 @@ func.func @fused(%q: tensor<1x256x1x64xbf16>, %k: tensor<1x256x1x64xbf16>, %v: t
       -> tensor<1x256x2x64xbf16>, tensor<1x2x64x64xf32>
   return %0#0, %0#1 : tensor<1x256x2x64xbf16>, tensor<1x2x64x64xf32>
 }
+
+// -----
+
+// The result takes the place of raw queries, of which a block of rows writes what another one still reads: their norm stays.
+
+// CHECK-LABEL: func @in_place(
+// CHECK: gdn_tile.launch @in_place_l2norm grid
+// CHECK: gdn_tile.launch @in_place_l2norm_0 grid
+// CHECK: gdn_tile.launch @in_place_prepare grid
+func.func @in_place(%q: tensor<1x256x2x128xbf16>, %k: tensor<1x256x2x128xbf16>, %v: tensor<1x256x2x128xbf16>, %b: tensor<1x256x2xf32>,
+    %s: tensor<1x2x128x128xf32>) -> (tensor<1x256x2x128xbf16>, tensor<1x2x128x128xf32>) {
+  %e = tensor.empty() : tensor<1x256x2x128xbf16>
+  %qn = gdn.l2norm ins(%q : tensor<1x256x2x128xbf16>) outs(%e : tensor<1x256x2x128xbf16>) -> tensor<1x256x2x128xbf16>
+  %kn = gdn.l2norm ins(%k : tensor<1x256x2x128xbf16>) outs(%e : tensor<1x256x2x128xbf16>) -> tensor<1x256x2x128xbf16>
+  %0:2 = gdn.recurrence ins(%qn, %kn, %v : tensor<1x256x2x128xbf16>, tensor<1x256x2x128xbf16>, tensor<1x256x2x128xbf16>)
+      beta(%b : tensor<1x256x2xf32>) outs(%q, %s : tensor<1x256x2x128xbf16>, tensor<1x2x128x128xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>}
+      -> tensor<1x256x2x128xbf16>, tensor<1x2x128x128xf32>
+  return %0#0, %0#1 : tensor<1x256x2x128xbf16>, tensor<1x2x128x128xf32>
+}
