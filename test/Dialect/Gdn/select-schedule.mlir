@@ -33,6 +33,10 @@ func.func @prefill(%q: tensor<1x?x1x128xbf16>, %b: tensor<1x?x1xf32>, %s: tensor
 // SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 5, segment_chunks = 5>
 // SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 3, segment_chunks = 5>
 // SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 3>
+// HIGH-LABEL: func @more_heads
+// HIGH: schedule = #gdn.schedule<phases = segmented, {{.*}}, segments = 5, segment_chunks = 5, {{.*}}precision = high
+// HIGH: schedule = #gdn.schedule<phases = segmented, {{.*}}, segments = 3, segment_chunks = 5, {{.*}}precision = high
+// HIGH: schedule = #gdn.schedule<phases = split, {{.*}}precision = high
 // SM89-LABEL: func @more_heads
 func.func @more_heads(%q: tensor<1x8192x16x128xbf16>, %s: tensor<1x16x128x128xf32>,
     %r: tensor<1x8192x33x128xbf16>, %t: tensor<1x33x128x128xf32>,

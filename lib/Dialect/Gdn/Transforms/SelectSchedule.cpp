@@ -162,8 +162,8 @@ ScheduleAttr selectStepSchedule(RecurrenceOp op, const GpuTarget &target,
 }
 
 /// True if the kernel `segments` has blocks of 128 rows, two for each segment.
-bool hasWideSegments(RecurrenceOp op, bool isHigh) {
-  return op.getKeySize() == 128 && op.getValueSize() == 128 && !isHigh &&
+bool hasWideSegments(RecurrenceOp op) {
+  return op.getKeySize() == 128 && op.getValueSize() == 128 &&
          !op.hasChannelGate() && !op.getErase();
 }
 
@@ -177,9 +177,9 @@ bool hasWideSegments(RecurrenceOp op, bool isHigh) {
 /// wave with the scan of the first, takes 6.5 + 1.07 L from the end of prepare
 /// on, that scan 4 + 0.94 F, the scan of the others behind both 4.6 + 0.93 L +
 /// 1.05 (G - 2). So F is L + 2.6 + L / 7, G = 2 never pays, and G = 3 only with
-/// blocks of 128 rows. How many sequences there are, and how long they are, is
-/// known when the function is called: the description of the schedule has the
-/// rule.
+/// blocks of 128 rows, or of high precision, whose scan takes longer. How many
+/// sequences there are, and how long they are, is known when the function is
+/// called: the description of the schedule has the rule.
 int64_t selectSegments(RecurrenceOp op, const GpuTarget &target,
                        int64_t valueBlock, bool isHigh) {
   if (op.getKeySize() > kMaxKeysOfLongChunk)
@@ -187,7 +187,7 @@ int64_t selectSegments(RecurrenceOp op, const GpuTarget &target,
   int64_t blocks =
       op.getNumValueHeads() * llvm::divideCeil(op.getValueSize(), valueBlock);
   int64_t segments = target.multiprocessors / blocks + 1;
-  int64_t least = hasWideSegments(op, isHigh) ? 3 : 4;
+  int64_t least = isHigh || hasWideSegments(op) ? 3 : 4;
   return segments < least ? 0 : std::min(segments, kMaxSegments);
 }
 
