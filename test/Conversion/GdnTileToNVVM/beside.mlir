@@ -154,6 +154,34 @@ func.func @in_order(%x: memref<?xf32>) attributes {gdn_tile.kernel = #gdn_tile.k
   return
 }
 
+// The one in front of a launch that may have no blocks lets the next one start as well.
+
+// CHECK-LABEL: llvm.func @in_front_of_maybe_none(
+// CHECK: nvvm.griddepcontrol launch_dependents
+// CHECK: llvm.return
+func.func @in_front_of_maybe_none(%x: memref<?xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  return
+}
+
+// CHECK-LABEL: llvm.func @maybe_none_again(
+// CHECK: nvvm.griddepcontrol launch_dependents
+// CHECK: llvm.return
+func.func @maybe_none_again(%x: memref<?xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  return
+}
+
+// One that waits, in front of one that waits as well.
+
+// CHECK-LABEL: llvm.func @waits_in_between(
+// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "griddepcontrol.wait;", "~{memory}"
+// CHECK-NEXT: nvvm.griddepcontrol launch_dependents
+// CHECK-NOT: griddepcontrol
+// CHECK: llvm.return
+func.func @waits_in_between(%x: memref<?xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 1, layout = accumulator>} {
+  gdn_tile.await_launch
+  return
+}
+
 // CHECK: func.func @host(
 // CHECK: gpu.launch_func @kernels::@front
 // CHECK-NOT: beside
@@ -172,7 +200,9 @@ func.func @in_order(%x: memref<?xf32>) attributes {gdn_tile.kernel = #gdn_tile.k
 // CHECK: gpu.launch_func @kernels::@last {{.*}} {gdn_tile.overlaps}
 // CHECK: gpu.launch_func @kernels::@in_order
 // CHECK-NOT: beside
-// MANIFEST: [('front', None, None), ('other', True, None), ('behind', None, None), ('awaited', None, None), ('waits', True, None), ('other', True, None), ('awaited', None, None), ('waits_too', None, True), ('between', True, None), ('maybe_none', None, None), ('last', None, True), ('in_order', None, None)]
+// CHECK: gpu.launch_func @kernels::@waits_in_between {{.*}} {gdn_tile.overlaps}
+// CHECK: gpu.launch_func @kernels::@last {{.*}} {gdn_tile.overlaps}
+// MANIFEST: [('front', None, None), ('other', True, None), ('behind', None, None), ('awaited', None, None), ('waits', True, None), ('other', True, None), ('awaited', None, None), ('waits_too', None, True), ('between', True, None), ('maybe_none', None, None), ('last', None, True), ('in_order', None, None), ('in_front_of_maybe_none', None, None), ('maybe_none_again', None, None), ('waits_in_between', None, True), ('last', None, True)]
 func.func @host(%x: memref<?xf32>, %y: memref<?xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -189,5 +219,9 @@ func.func @host(%x: memref<?xf32>, %y: memref<?xf32>) {
   gdn_tile.launch @maybe_none grid(%some) (%x : memref<?xf32>)
   gdn_tile.launch @last grid(%c1) (%x : memref<?xf32>) {beside}
   gdn_tile.launch @in_order grid(%c1) (%x : memref<?xf32>)
+  gdn_tile.launch @in_front_of_maybe_none grid(%c1) (%x : memref<?xf32>)
+  gdn_tile.launch @maybe_none_again grid(%some) (%x : memref<?xf32>)
+  gdn_tile.launch @waits_in_between grid(%c1) (%x : memref<?xf32>) {beside}
+  gdn_tile.launch @last grid(%c1) (%x : memref<?xf32>) {beside}
   return
 }
