@@ -214,6 +214,14 @@ private:
   }
 };
 
+// Until the stage of an iteration has been released as often as it was filled
+// before. The phase before the first counts as complete: all stages start free.
+Value waitUntilFree(Emitter &e, Value ring, Value iteration, int64_t stages) {
+  StageOf at(e, iteration, stages);
+  e.waitForParity(getBarrier(e, ring, at.stage, stages), e.xorC(at.parity, 1));
+  return at.stage;
+}
+
 struct RingAcquirePattern : TilePattern<RingAcquireOp> {
   using TilePattern::TilePattern;
   LogicalResult
@@ -221,12 +229,9 @@ struct RingAcquirePattern : TilePattern<RingAcquireOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Emitter e(rewriter, op.getLoc());
     Value ring = adaptor.getRing().front();
-    int64_t stages = getStages(op.getRing());
-    StageOf at(e, adaptor.getIteration().front(), stages);
-    // The phase before the first counts as complete: all stages start free.
-    e.waitForParity(getBarrier(e, ring, at.stage, stages),
-                    e.xorC(at.parity, 1));
-    rewriter.replaceOp(op, getBarrier(e, ring, at.stage, 0));
+    Value stage = waitUntilFree(e, ring, adaptor.getIteration().front(),
+                                getStages(op.getRing()));
+    rewriter.replaceOp(op, getBarrier(e, ring, stage, 0));
     return success();
   }
 };
@@ -297,13 +302,12 @@ struct RingDrainPattern : TilePattern<RingDrainOp> {
     Value ring = adaptor.getRing().front();
     int64_t stages = getStages(op.getRing());
     // As if the next iterations acquired their stages.
-    for (int64_t i = 0; i < stages; ++i) {
-      Value next = LLVM::AddOp::create(
-          rewriter, e.loc, adaptor.getIterations().front(), e.c64(i));
-      StageOf at(e, next, stages);
-      e.waitForParity(getBarrier(e, ring, at.stage, stages),
-                      e.xorC(at.parity, 1));
-    }
+    for (int64_t i = 0; i < stages; ++i)
+      waitUntilFree(e, ring,
+                    LLVM::AddOp::create(rewriter, e.loc,
+                                        adaptor.getIterations().front(),
+                                        e.c64(i)),
+                    stages);
     rewriter.eraseOp(op);
     return success();
   }

@@ -173,40 +173,48 @@ struct OwnRowsPattern : TilePattern<OwnRowsOp> {
 // Blocks of matrices in panels
 //===----------------------------------------------------------------------===//
 
-/// Word p of a lane, its part of the p-th matrix of 8x8 of a block, of which
-/// the first is not there on the diagonal.
-Value getWordOfBlock(Emitter &e, Value memref, Type type, ValueRange indices,
-                     bool isDiagonal, int64_t p) {
-  constexpr int64_t wordBytes = 4, matrixBytes = 32 * wordBytes;
-  Value block = getGlobalAddress(e, memref, cast<MemRefType>(type), indices);
-  Value own = e.advance(block, e.mulC(e.laneId(), wordBytes));
-  return e.advance(own, (p - isDiagonal) * matrixBytes);
-}
+/// The words of a lane: word p is its part of the p-th matrix of 8x8 of a
+/// block, of which the first is not there on the diagonal. Pair by pair they
+/// are those of columns k below 8 and of the others.
+class BlockWords {
+public:
+  template <typename OpT, typename AdaptorT>
+  BlockWords(Emitter &e, OpT op, AdaptorT adaptor)
+      : first(op.getDiagonal()), e(e) {
+    Value block = getGlobalAddress(e, adaptor.getMemref().front(),
+                                   cast<MemRefType>(op.getMemref().getType()),
+                                   flatten(adaptor.getIndices()));
+    own = e.advance(block, e.mulC(e.laneId(), kWordBytes));
+  }
+  Value at(int64_t p) { return e.advance(own, (p - first) * 32 * kWordBytes); }
+  /// The pair of the fragment in word p.
+  static int64_t getPair(int64_t p) { return p ^ 1; }
 
-/// Pair by pair the matrices of columns k below 8 and of the others.
+  static constexpr int64_t kCount = 4;
+  const int64_t first;
+
+private:
+  static constexpr int64_t kWordBytes = 4;
+  Emitter &e;
+  Value own;
+};
+
 struct StoreBlockPattern : TilePattern<StoreBlockOp> {
   using TilePattern::TilePattern;
   LogicalResult
   matchAndRewrite(StoreBlockOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Emitter e(rewriter, op.getLoc());
-    auto wordAt = [&](int64_t p) {
-      return getWordOfBlock(e, adaptor.getMemref().front(),
-                            op.getMemref().getType(),
-                            flatten(adaptor.getIndices()), op.getDiagonal(), p);
-    };
-    for (int64_t p = op.getDiagonal(); p < 4; ++p)
-      e.storeWords(wordAt(p), e.bitcast(adaptor.getValue()[p ^ 1], e.i32()),
-                   Value(),
-                   /*streaming=*/true);
+    BlockWords words(e, op, adaptor);
+    for (int64_t p = words.first; p < BlockWords::kCount; ++p)
+      e.storeWords(
+          words.at(p),
+          e.bitcast(adaptor.getValue()[BlockWords::getPair(p)], e.i32()),
+          Value(), /*streaming=*/true);
     rewriter.eraseOp(op);
     return success();
   }
 };
-
-//===----------------------------------------------------------------------===//
-// Votes
-//===----------------------------------------------------------------------===//
 
 struct LoadBlockPattern : TilePattern<LoadBlockOp> {
   using TilePattern::TilePattern;
@@ -214,23 +222,24 @@ struct LoadBlockPattern : TilePattern<LoadBlockOp> {
   matchAndRewrite(LoadBlockOp op, Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Emitter e(rewriter, op.getLoc());
-    auto wordAt = [&](int64_t p) {
-      return getWordOfBlock(e, adaptor.getMemref().front(),
-                            op.getMemref().getType(),
-                            flatten(adaptor.getIndices()), op.getDiagonal(), p);
-    };
+    BlockWords words(e, op, adaptor);
     Type element = cast<VectorType>(op.getValue().getType()).getElementType();
-    SmallVector<Value> pairs(4);
-    for (int64_t p = 0; p < 4; ++p) {
-      Value word = e.c32(0);
-      if (p >= op.getDiagonal())
-        word = e.loadWords(wordAt(p), 1, Value())[0];
-      pairs[p ^ 1] = e.bitcast(word, VectorType::get(2, element));
+    SmallVector<Value> pairs(BlockWords::kCount);
+    for (int64_t p = 0; p < BlockWords::kCount; ++p) {
+      Value word = p < words.first
+                       ? e.c32(0)
+                       : e.loadWords(words.at(p), 1, Value()).front();
+      pairs[BlockWords::getPair(p)] =
+          e.bitcast(word, VectorType::get(2, element));
     }
     rewriter.replaceOpWithMultiple(op, {pairs});
     return success();
   }
 };
+
+//===----------------------------------------------------------------------===//
+// Votes
+//===----------------------------------------------------------------------===//
 
 struct AnyPattern : TilePattern<AnyOp> {
   using TilePattern::TilePattern;

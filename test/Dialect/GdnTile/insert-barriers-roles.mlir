@@ -96,3 +96,59 @@ func.func @before_ring(%x: memref<64x8xf32>) attributes {gdn_tile.kernel = #kern
   }
   return
 }
+
+// The ring says nothing about the warps of one role: what one wrote into its
+// tile, the others read behind a barrier. Its ops need none around them.
+// CHECK-LABEL: func @ring_tile_within_a_role
+// CHECK: gdn_tile.role "make"
+// CHECK: gdn_tile.ring_acquire
+// CHECK-NOT: gdn_tile.barrier
+// CHECK: gdn_tile.each_warp
+// CHECK-NOT: gdn_tile.barrier
+// CHECK: gdn_tile.store
+// CHECK-NEXT: }
+// CHECK-NEXT: gdn_tile.barrier
+// CHECK-NEXT: gdn_tile.load
+// CHECK-NEXT: gdn_tile.store
+// CHECK-NEXT: gdn_tile.ring_commit
+// CHECK-NEXT: }
+// CHECK: gdn_tile.role "read"
+// CHECK-NOT: gdn_tile.barrier
+// CHECK: return
+func.func @ring_tile_within_a_role(%x: memref<64x64xf32>, %n: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %c16 = arith.constant 16 : index
+  %one = arith.constant dense<1.0> : vector<16x64xf32>
+  %in = memref.alloc() : memref<2x64x64xf32, #shared>
+  %ring = gdn_tile.ring(%in : memref<2x64x64xf32, #shared>) producers(4) consumers(4) : !gdn_tile.ring<2>
+  gdn_tile.roles {
+    gdn_tile.role "make" warps(4) {
+      scf.for %i = %c0 to %n step %c1 {
+        %slot = gdn_tile.ring_acquire %ring[%i] : !gdn_tile.ring<2> -> !gdn_tile.slot
+        %s = arith.remui %i, %c2 : index
+        %tile = gdn_tile.stage %in[%s] : memref<2x64x64xf32, #shared> to memref<64x64xf32, #shared>
+        gdn_tile.each_warp (%w) in (%c4) {
+          %row = arith.muli %w, %c16 : index
+          gdn_tile.store %one, %tile[%row, %c0] dims [0, 1] : vector<16x64xf32>, memref<64x64xf32, #shared>
+        }
+        %t = gdn_tile.load %tile[%c0, %c0] dims [1, 0] : memref<64x64xf32, #shared>, vector<64x64xf32>
+        gdn_tile.store %t, %x[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+        gdn_tile.ring_commit %slot
+      }
+    }
+    gdn_tile.role "read" warps(4) {
+      scf.for %i = %c0 to %n step %c1 {
+        gdn_tile.ring_wait %ring[%i] : !gdn_tile.ring<2>
+        %s = arith.remui %i, %c2 : index
+        %tile = gdn_tile.stage %in[%s] : memref<2x64x64xf32, #shared> to memref<64x64xf32, #shared>
+        %t = gdn_tile.load %tile[%c0, %c0] dims [0, 1] : memref<64x64xf32, #shared>, vector<64x64xf32>
+        gdn_tile.store %t, %x[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+        gdn_tile.ring_release %ring[%i] : !gdn_tile.ring<2>
+      }
+    }
+  }
+  return
+}

@@ -508,7 +508,7 @@ func.func @branches_join(%x: memref<64x64xf32>, %c: i1) attributes {gdn_tile.ker
 // CHECK-LABEL: func @warps_write
 // CHECK: gdn_tile.each_warp
 // CHECK: gdn_tile.store
-// CHECK: }
+// CHECK-NEXT: }
 // CHECK-NEXT: gdn_tile.barrier
 // CHECK-NEXT: gdn_tile.load
 func.func @warps_write(%x: memref<64x64xf32>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {

@@ -76,7 +76,18 @@ struct State {
     reads.insert(other.reads.begin(), other.reads.end());
     writes.insert(other.writes.begin(), other.writes.end());
   }
-  bool isEmpty() const { return reads.empty() && writes.empty(); }
+  /// What a ring guards is ordered by its own barriers across these ops.
+  void forget(RingOp ring) {
+    for (std::set<Tile> *tiles : {&reads, &writes})
+      for (auto tile = tiles->begin(); tile != tiles->end();)
+        tile = llvm::is_contained(ring.getBuffers(), tile->allocation)
+                   ? tiles->erase(tile)
+                   : std::next(tile);
+  }
+  bool touches(llvm::function_ref<bool(Value allocation)> which) const {
+    auto isOne = [&](const Tile &tile) { return which(tile.allocation); };
+    return llvm::any_of(reads, isOne) || llvm::any_of(writes, isOne);
+  }
   void clear() {
     reads.clear();
     writes.clear();
@@ -172,12 +183,24 @@ void setColumns(Tile &tile, MemRefType memref, VectorType fragment,
   tile.endColumn = *first + size;
 }
 
+/// The ring that the roles wait for each other at, null if `op` is none of
+/// these ops.
+RingOp getRingOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, RingOp>(op)
+      .Case<RingAcquireOp, RingWaitOp, RingReleaseOp, RingDrainOp>(
+          [](auto user) {
+            return user.getRing().template getDefiningOp<RingOp>();
+          })
+      .Case([](RingCommitOp commit) {
+        auto acquire = commit.getSlot().getDefiningOp<RingAcquireOp>();
+        return acquire.getRing().getDefiningOp<RingOp>();
+      })
+      .Default(RingOp());
+}
+
 /// Appends the accesses of an op without regions to shared memory.
 LogicalResult getAccesses(Operation *op, SmallVectorImpl<Access> &accesses) {
   auto append = [&](Value memref, bool isWrite) -> LogicalResult {
-    // The tiles of a ring are ordered by its own barriers.
-    if (isGuardedByRing(memref))
-      return success();
     Tile tile = getTile(memref);
     if (!tile.allocation)
       return op->emitOpError(
@@ -263,6 +286,10 @@ LogicalResult Planner::walkOp(Operation *op, State &state, Barriers &barriers) {
     state.clear();
     return success();
   }
+  if (RingOp ring = getRingOf(op)) {
+    state.forget(ring);
+    return success();
+  }
   if (auto roles = dyn_cast<RolesOp>(op))
     return walkRoles(roles, state, barriers);
   if (auto ahead = dyn_cast<AheadOp>(op))
@@ -320,7 +347,9 @@ LogicalResult Planner::walkEachWarp(EachWarpOp op, State &state,
   if (failed(walk(body, own, barriers)))
     return failure();
   // The next item may put other tiles where this one's were.
-  if (!own.isEmpty())
+  if (own.touches([&](Value allocation) {
+        return op->isProperAncestor(allocation.getDefiningOp());
+      }))
     barriers.insert(body.getTerminator());
   for (const Access &access : shared)
     state.add(access);

@@ -86,9 +86,9 @@ def GdnTileInsertBarriersPass
       constants.
     * Different allocations are different memory: whoever lays two of them over
       each other has to do it before this pass.
-    * Tiles of a ring get no barrier: what the warps of one role exchange goes through other tiles. All warps of a block
-      meet where a ring is made. In a
-      role a barrier is one of its warps.
+    * Between roles the ops of a ring order its tiles; between the warps of one
+      role barriers do, which are those of its warps. All warps of a block meet
+      where a ring is made.
     * Global memory is not looked at: a tile program does not read what another thread
       of the block wrote there.
 
