@@ -43,6 +43,20 @@ def test_packed_sequences(model, dtype, offsets, layout):
                 assert same_bits(got[1][n], x["state"][n]), f"sequence {n} is empty, but its state changed"
 
 
+@pytest.mark.parametrize("segments", [0, 100], ids=("whole", "cut"))
+@pytest.mark.parametrize("model", ["gated_delta", "kda"])
+def test_types_of_offsets_give_the_same_bits(model, segments):
+    """More sequences than a warp has lanes: those of 32 bits are found by votes, those of 64 by bisection."""
+    starts = (0, *(700 + sum(7 * j % 10 for j in range(i)) for i in range(41)), 1500)
+    p = Problem(model, T=starts[-1], K=128, V=128, starts=starts, chunk=64, segments=segments)
+    narrow, wide = load(p.text(), p.but(offsets="i64").text())
+    x = inputs(p)
+    got = run(narrow, x)
+    check(p, got, expected(p, x))
+    other = run(wide, dict(x, offsets=x["offsets"].long()))
+    assert all(same_bits(a, b) for a, b in zip(got, other))
+
+
 @pytest.mark.parametrize("tokens", [1, 3, 8])
 @pytest.mark.parametrize("model", MODELS)
 def test_steps(model, tokens):
