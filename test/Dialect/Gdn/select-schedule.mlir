@@ -51,6 +51,23 @@ func.func @more_heads(%q: tensor<1x8192x16x128xbf16>, %s: tensor<1x16x128x128xf3
   return %0#0, %1#0, %2#0 : tensor<1x8192x16x128xbf16>, tensor<1x8192x33x128xbf16>, tensor<1x8192x34x128xbf16>
 }
 
+// With gates per channel the kernel in front of later segments has blocks of 64 rows: three segments pay in high
+// precision only.
+
+// CPU-LABEL: func @three_segments_of_channels
+// SM90-LABEL: func @three_segments_of_channels
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, stages = 2>
+// HIGH-LABEL: func @three_segments_of_channels
+// HIGH: schedule = #gdn.schedule<phases = segmented, {{.*}}, segments = 3, segment_chunks = 5, {{.*}}precision = high
+// SM89-LABEL: func @three_segments_of_channels
+func.func @three_segments_of_channels(%q: tensor<1x8192x33x128xbf16>, %g: tensor<1x8192x33x128xf32>, %b: tensor<1x8192x33xf32>,
+    %s: tensor<1x33x128x128xf32>) -> tensor<1x8192x33x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x8192x33x128xbf16>, tensor<1x8192x33x128xbf16>, tensor<1x8192x33x128xbf16>)
+      gate(%g : tensor<1x8192x33x128xf32>) beta(%b : tensor<1x8192x33xf32>)
+      outs(%q, %s : tensor<1x8192x33x128xbf16>, tensor<1x33x128x128xf32>) -> tensor<1x8192x33x128xbf16>, tensor<1x33x128x128xf32>
+  return %0#0 : tensor<1x8192x33x128xbf16>
+}
+
 // So many blocks that those of 128 rows run all at once: nothing is cut.
 
 // CPU-LABEL: func @fills_the_gpu
