@@ -5,6 +5,8 @@
 
 // CHECK-LABEL: func @high_prepare
 // CHECK: gdn_tile.each_warp
+// CHECK: gdn_tile.block_inverse {{.*}} bf16x3
+// CHECK-NOT: tf32
 // Rows of T and of P leave in two parts each.
 // CHECK: gdn_tile.store_block {{.*}} {diagonal} : vector<16x16xbf16>, memref<?x2x2x24x8xbf16>
 // CHECK: gdn_tile.store_block {{.*}} {diagonal} : vector<16x16xbf16>, memref<?x2x2x24x8xbf16>
@@ -56,6 +58,8 @@ func.func @high(%q: memref<1x64x1x16xbf16>, %v: memref<1x64x2x16xbf16>, %b: memr
 
 // CHECK-LABEL: func @channels_prepare
 // CHECK: gdn_tile.scores {{.*}} memref<16x16xf32, #gpu.address_space<workgroup>>
+// CHECK: gdn_tile.block_inverse {{.*}} bf16x3
+// CHECK-NOT: tf32
 // CHECK-LABEL: func @channels_scan
 // CHECK-COUNT-6: gdn_tile.copy_in {{.*}} : memref<?x2x2x16x16xbf16>
 // CHECK-COUNT-2: gdn_tile.copy_in {{.*}} {lower} : memref<?x2x2x24x8xbf16>
@@ -64,6 +68,24 @@ func.func @channels(%q: memref<1x64x1x16xbf16>, %v: memref<1x64x2x16xbf16>, %g: 
   gdn.recurrence ins(%q, %q, %v : memref<1x64x1x16xbf16>, memref<1x64x1x16xbf16>, memref<1x64x2x16xbf16>)
       gate(%g : memref<1x64x2x16xf32>) beta(%b : memref<1x64x2xf32>) outs(%v, %s : memref<1x64x2x16xbf16>, memref<1x2x16x16xf32>)
       {schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 16, precision = high>}
+  return
+}
+
+// -----
+
+// Default precision: the inverse joins its blocks by TF32, but for that of which second parts are.
+
+// CHECK-LABEL: func @one_part_prepare
+// CHECK: gdn_tile.block_inverse {{.*}} tf32
+// CHECK-NOT: bf16x3
+// CHECK: scf.if
+// CHECK: gdn_tile.block_inverse {{.*}} bf16x3
+// CHECK-NOT: tf32
+// CHECK-LABEL: func @one_part_scan
+func.func @one_part(%q: memref<1x64x1x16xbf16>, %v: memref<1x64x2x16xbf16>, %g: memref<1x64x2x16xf32>, %b: memref<1x64x2xf32>, %s: memref<1x2x16x16xf32>) {
+  gdn.recurrence ins(%q, %q, %v : memref<1x64x1x16xbf16>, memref<1x64x1x16xbf16>, memref<1x64x2x16xbf16>)
+      gate(%g : memref<1x64x2x16xf32>) beta(%b : memref<1x64x2xf32>) outs(%v, %s : memref<1x64x2x16xbf16>, memref<1x2x16x16xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 16>}
   return
 }
 

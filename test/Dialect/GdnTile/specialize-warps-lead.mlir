@@ -118,3 +118,61 @@ func.func @from_one(%k: memref<?x64xbf16>, %m: memref<?x64x64xbf16>, %s: memref<
   gdn_tile.store %final, %s[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+#kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
+
+// How often the loop in front runs is read behind the wait for the launch in front, as is the place of what it copies: no roles.
+// CHECK-LABEL: func @bound_behind
+// CHECK-NOT: gdn_tile.roles
+// CHECK-LABEL: func @place_behind
+// CHECK-NOT: gdn_tile.roles
+func.func @bound_behind(%k: memref<?x64xbf16>, %m: memref<?x64x64xbf16>, %s: memref<64x64xf32>, %bounds: memref<2xindex>, %count: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %mt = memref.alloc() : memref<64x64xbf16, #shared>
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  gdn_tile.await_launch
+  %steps = memref.load %bounds[%c0] : memref<2xindex>
+  %init = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+  %start = scf.for %j = %c0 to %steps step %c1 iter_args(%state = %init) -> (vector<64x64xf32>) {
+    gdn_tile.copy_in %m[%j, %c0, %c0] dims [1, 2] to %mt : memref<?x64x64xbf16> to memref<64x64xbf16, #shared>
+    %half = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %p = gdn_tile.mma %half, %mt : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %p : vector<64x64xf32>
+  } {gdn_tile.stages = 2 : i64}
+  %final = scf.for %i = %c0 to %count step %c1 iter_args(%state = %start) -> (vector<64x64xf32>) {
+    gdn_tile.copy_in %k[%i, %c0] dims [0, 1] to %kt : memref<?x64xbf16> to memref<64x64xbf16, #shared>
+    %half = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %p = gdn_tile.mma %half, %kt : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %p : vector<64x64xf32>
+  } {gdn_tile.stages = 3 : i64}
+  gdn_tile.store %final, %s[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  return
+}
+func.func @place_behind(%k: memref<?x64xbf16>, %m: memref<?x64x64xbf16>, %s: memref<64x64xf32>, %bounds: memref<2xindex>, %count: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %mt = memref.alloc() : memref<64x64xbf16, #shared>
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  gdn_tile.await_launch
+  %first = memref.load %bounds[%c1] : memref<2xindex>
+  %init = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+  %start = scf.for %j = %c0 to %count step %c1 iter_args(%state = %init) -> (vector<64x64xf32>) {
+    %at = arith.addi %first, %j : index
+    gdn_tile.copy_in %m[%at, %c0, %c0] dims [1, 2] to %mt : memref<?x64x64xbf16> to memref<64x64xbf16, #shared>
+    %half = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %p = gdn_tile.mma %half, %mt : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %p : vector<64x64xf32>
+  } {gdn_tile.stages = 2 : i64}
+  %final = scf.for %i = %c0 to %count step %c1 iter_args(%state = %start) -> (vector<64x64xf32>) {
+    gdn_tile.copy_in %k[%i, %c0] dims [0, 1] to %kt : memref<?x64xbf16> to memref<64x64xbf16, #shared>
+    %half = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %p = gdn_tile.mma %half, %kt : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %p : vector<64x64xf32>
+  } {gdn_tile.stages = 3 : i64}
+  gdn_tile.store %final, %s[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  return
+}
