@@ -3,7 +3,8 @@
 #shared = #gpu.address_space<workgroup>
 
 // A kernel between one that it runs beside and one that waits for it: the warps that copy let the latter start when they have
-// issued the last copy, while others still compute.
+// issued the last copy, while those that compute are still at work. What the latter copy themselves does not
+// make them early.
 
 // CHECK-LABEL: llvm.func @between(
 // CHECK-NOT: griddepcontrol launch_dependents
@@ -21,9 +22,11 @@ func.func @between(%x: memref<?x64x64xf32>, %n: index) attributes {gdn_tile.kern
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %a = memref.alloc() : memref<2x64x64xf32, #shared>
+  %own = memref.alloc() : memref<64x64xf32, #shared>
   %ring = gdn_tile.ring(%a : memref<2x64x64xf32, #shared>) producers(4) consumers(4) : !gdn_tile.ring<2>
   gdn_tile.roles {
     gdn_tile.role "math" warps(4) {
+      gdn_tile.copy_in %x[%c0, %c0, %c0] dims [1, 2] to %own : memref<?x64x64xf32> to memref<64x64xf32, #shared>
       scf.for %i = %c0 to %n step %c1 {
         gdn_tile.ring_wait %ring[%i] : !gdn_tile.ring<2>
         gdn_tile.ring_release %ring[%i] : !gdn_tile.ring<2>

@@ -63,3 +63,21 @@ func.func @drained(%x: memref<?x128x64xf32>, %y: memref<?x192x64xf32>, %o: memre
   }
   return
 }
+
+// A ring that is not behind the drain has bytes of its own: 16 KB of the first one, and as many; 3 barriers of 8 bytes each way.
+// CHECK-LABEL: llvm.func @beside_the_drained
+// CHECK-SAME: gdn.shared_bytes = 32800 : i64
+func.func @beside_the_drained(%n: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %a = memref.alloc() : memref<1x64x64xf32, #shared>
+  %b = memref.alloc() : memref<1x64x64xf32, #shared>
+  %first = gdn_tile.ring(%a : memref<1x64x64xf32, #shared>) producers(4) consumers(4) : !gdn_tile.ring<1>
+  %beside = gdn_tile.ring(%b : memref<1x64x64xf32, #shared>) producers(4) consumers(4) : !gdn_tile.ring<1>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+    }
+    gdn_tile.role "load" warps(4) {
+      gdn_tile.ring_drain %first[%n] : !gdn_tile.ring<1>
+    }
+  }
+  return
+}

@@ -68,6 +68,33 @@ func.func @three_segments_of_channels(%q: tensor<1x8192x33x128xbf16>, %g: tensor
   return %0#0 : tensor<1x8192x33x128xbf16>
 }
 
+// Nor do three segments of fewer channels, of keys or of values: only those of 128 have blocks of 128 rows in front of later
+// segments.
+
+// CPU-LABEL: func @three_segments_of_fewer_keys
+// SM90-LABEL: func @three_segments_of_fewer_keys
+// SM90: schedule = #gdn.schedule<phases = split,
+// HIGH-LABEL: func @three_segments_of_fewer_keys
+// HIGH: segments = 3,
+// SM89-LABEL: func @three_segments_of_fewer_keys
+func.func @three_segments_of_fewer_keys(%q: tensor<1x8192x32x64xbf16>, %v: tensor<1x8192x32x128xbf16>, %s: tensor<1x32x128x64xf32>) -> tensor<1x8192x32x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %v : tensor<1x8192x32x64xbf16>, tensor<1x8192x32x64xbf16>, tensor<1x8192x32x128xbf16>)
+      outs(%v, %s : tensor<1x8192x32x128xbf16>, tensor<1x32x128x64xf32>) -> tensor<1x8192x32x128xbf16>, tensor<1x32x128x64xf32>
+  return %0#0 : tensor<1x8192x32x128xbf16>
+}
+
+// CPU-LABEL: func @three_segments_of_fewer_values
+// SM90-LABEL: func @three_segments_of_fewer_values
+// SM90: schedule = #gdn.schedule<phases = split,
+// HIGH-LABEL: func @three_segments_of_fewer_values
+// HIGH: segments = 3,
+// SM89-LABEL: func @three_segments_of_fewer_values
+func.func @three_segments_of_fewer_values(%q: tensor<1x8192x32x128xbf16>, %v: tensor<1x8192x32x120xbf16>, %s: tensor<1x32x120x128xf32>) -> tensor<1x8192x32x120xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %v : tensor<1x8192x32x128xbf16>, tensor<1x8192x32x128xbf16>, tensor<1x8192x32x120xbf16>)
+      outs(%v, %s : tensor<1x8192x32x120xbf16>, tensor<1x32x120x128xf32>) -> tensor<1x8192x32x120xbf16>, tensor<1x32x120x128xf32>
+  return %0#0 : tensor<1x8192x32x120xbf16>
+}
+
 // So many blocks that those of 128 rows run all at once: nothing is cut.
 
 // CPU-LABEL: func @fills_the_gpu

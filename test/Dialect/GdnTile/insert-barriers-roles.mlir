@@ -152,3 +152,45 @@ func.func @ring_tile_within_a_role(%x: memref<64x64xf32>, %n: index) attributes 
   }
   return
 }
+
+// A ring orders its own tiles, all of them, and no others across its ops.
+// CHECK-LABEL: func @ring_tiles_and_others
+// CHECK: gdn_tile.role "math"
+// CHECK-NOT: gdn_tile.barrier
+// CHECK: gdn_tile.store
+// CHECK-NEXT: gdn_tile.store %{{.*}}, %[[OWN:.*]][%c0, %c0]
+// CHECK-NEXT: gdn_tile.ring_release
+// CHECK-NOT: gdn_tile.barrier
+// CHECK: gdn_tile.ring_wait
+// CHECK-NOT: gdn_tile.barrier
+// CHECK: gdn_tile.load %{{.*}} : memref<64x8xf32, #gpu.address_space<workgroup>>
+// CHECK-NEXT: gdn_tile.store
+// CHECK-NEXT: gdn_tile.barrier
+// CHECK-NEXT: gdn_tile.load %[[OWN]]
+// CHECK-NOT: gdn_tile.barrier
+// CHECK: return
+func.func @ring_tiles_and_others(%v: f32, %o: memref<64x8xf32>) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = memref.alloc() : memref<1x64x8xf32, #shared>
+  %b = memref.alloc() : memref<1x64x8xf32, #shared>
+  %own = memref.alloc() : memref<64x8xf32, #shared>
+  %ring = gdn_tile.ring(%a, %b : memref<1x64x8xf32, #shared>, memref<1x64x8xf32, #shared>) producers(4) consumers(4) : !gdn_tile.ring<1>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+      %x = vector.broadcast %v : f32 to vector<64x8xf32>
+      gdn_tile.ring_wait %ring[%c0] : !gdn_tile.ring<1>
+      %second = gdn_tile.stage %b[%c0] : memref<1x64x8xf32, #shared> to memref<64x8xf32, #shared>
+      gdn_tile.store %x, %second[%c0, %c0] dims [0, 1] : vector<64x8xf32>, memref<64x8xf32, #shared>
+      gdn_tile.store %x, %own[%c0, %c0] dims [0, 1] : vector<64x8xf32>, memref<64x8xf32, #shared>
+      gdn_tile.ring_release %ring[%c0] : !gdn_tile.ring<1>
+      gdn_tile.ring_wait %ring[%c1] : !gdn_tile.ring<1>
+      %y = gdn_tile.load %second[%c0, %c0] dims [0, 1] : memref<64x8xf32, #shared>, vector<64x8xf32>
+      gdn_tile.store %y, %o[%c0, %c0] dims [0, 1] : vector<64x8xf32>, memref<64x8xf32>
+      %z = gdn_tile.load %own[%c0, %c0] dims [0, 1] : memref<64x8xf32, #shared>, vector<64x8xf32>
+      gdn_tile.store %z, %o[%c0, %c0] dims [0, 1] : vector<64x8xf32>, memref<64x8xf32>
+      gdn_tile.ring_release %ring[%c1] : !gdn_tile.ring<1>
+    }
+  }
+  return
+}

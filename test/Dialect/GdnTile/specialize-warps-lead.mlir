@@ -176,3 +176,113 @@ func.func @place_behind(%k: memref<?x64xbf16>, %m: memref<?x64x64xbf16>, %s: mem
   gdn_tile.store %final, %s[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+#kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
+
+// Nor for a loop in front that does not count by one, has one stage, or a copy that no other warps can issue: its place is known
+// to the loop alone, or is read behind the wait for the launch in front.
+// CHECK-LABEL: func @by_two
+// CHECK-NOT: gdn_tile.roles
+// CHECK-LABEL: func @one_stage
+// CHECK-NOT: gdn_tile.roles
+// CHECK-LABEL: func @copy_that_stays
+// CHECK-NOT: gdn_tile.roles
+// CHECK-LABEL: func @row_behind
+// CHECK-NOT: gdn_tile.roles
+func.func @by_two(%k: memref<?x64xbf16>, %m: memref<?x64x64xbf16>, %s: memref<64x64xf32>, %count: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %mt = memref.alloc() : memref<64x64xbf16, #shared>
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %init = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+  %start = scf.for %j = %c0 to %count step %c2 iter_args(%state = %init) -> (vector<64x64xf32>) {
+    gdn_tile.copy_in %m[%j, %c0, %c0] dims [1, 2] to %mt : memref<?x64x64xbf16> to memref<64x64xbf16, #shared>
+    %half = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %p = gdn_tile.mma %half, %mt : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %p : vector<64x64xf32>
+  } {gdn_tile.stages = 2 : i64}
+  %final = scf.for %i = %c0 to %count step %c1 iter_args(%state = %start) -> (vector<64x64xf32>) {
+    gdn_tile.copy_in %k[%i, %c0] dims [0, 1] to %kt : memref<?x64xbf16> to memref<64x64xbf16, #shared>
+    %half = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %p = gdn_tile.mma %half, %kt : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %p : vector<64x64xf32>
+  } {gdn_tile.stages = 3 : i64}
+  gdn_tile.store %final, %s[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  return
+}
+func.func @one_stage(%k: memref<?x64xbf16>, %m: memref<?x64x64xbf16>, %s: memref<64x64xf32>, %count: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %mt = memref.alloc() : memref<64x64xbf16, #shared>
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %init = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+  %start = scf.for %j = %c0 to %count step %c1 iter_args(%state = %init) -> (vector<64x64xf32>) {
+    gdn_tile.copy_in %m[%j, %c0, %c0] dims [1, 2] to %mt : memref<?x64x64xbf16> to memref<64x64xbf16, #shared>
+    %half = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %p = gdn_tile.mma %half, %mt : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %p : vector<64x64xf32>
+  } {gdn_tile.stages = 1 : i64}
+  %final = scf.for %i = %c0 to %count step %c1 iter_args(%state = %start) -> (vector<64x64xf32>) {
+    gdn_tile.copy_in %k[%i, %c0] dims [0, 1] to %kt : memref<?x64xbf16> to memref<64x64xbf16, #shared>
+    %half = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %p = gdn_tile.mma %half, %kt : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %p : vector<64x64xf32>
+  } {gdn_tile.stages = 3 : i64}
+  gdn_tile.store %final, %s[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  return
+}
+func.func @copy_that_stays(%k: memref<?x64xbf16>, %m: memref<?x64x64xbf16>, %s: memref<64x64xf32>, %n: memref<?x64x64xbf16>, %places: memref<?xindex>, %count: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %mt = memref.alloc() : memref<64x64xbf16, #shared>
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %nt = memref.alloc() : memref<64x64xbf16, #shared>
+  %init = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+  %start, %end = scf.for %j = %c0 to %count step %c1 iter_args(%state = %init, %at = %c0) -> (vector<64x64xf32>, index) {
+    gdn_tile.copy_in %m[%j, %c0, %c0] dims [1, 2] to %mt : memref<?x64x64xbf16> to memref<64x64xbf16, #shared>
+    gdn_tile.copy_in %n[%at, %c0, %c0] dims [1, 2] to %nt : memref<?x64x64xbf16> to memref<64x64xbf16, #shared>
+    %half = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %p = gdn_tile.mma %half, %mt : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %q = gdn_tile.mma %half, %nt acc(%p : vector<64x64xf32>) : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    %next = memref.load %places[%at] : memref<?xindex>
+    scf.yield %q, %next : vector<64x64xf32>, index
+  } {gdn_tile.stages = 2 : i64}
+  %final = scf.for %i = %c0 to %count step %c1 iter_args(%state = %start) -> (vector<64x64xf32>) {
+    gdn_tile.copy_in %k[%i, %c0] dims [0, 1] to %kt : memref<?x64xbf16> to memref<64x64xbf16, #shared>
+    %half = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %p = gdn_tile.mma %half, %kt : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %p : vector<64x64xf32>
+  } {gdn_tile.stages = 3 : i64}
+  gdn_tile.store %final, %s[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  return
+}
+func.func @row_behind(%k: memref<?x64xbf16>, %m: memref<?x64x64xbf16>, %s: memref<64x64xf32>, %places: memref<2xindex>, %count: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %mt = memref.alloc() : memref<64x64xbf16, #shared>
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  gdn_tile.await_launch
+  %row = memref.load %places[%c1] : memref<2xindex>
+  %init = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+  %start = scf.for %j = %c0 to %count step %c1 iter_args(%state = %init) -> (vector<64x64xf32>) {
+    gdn_tile.copy_in %m[%j, %row, %c0] dims [1, 2] to %mt : memref<?x64x64xbf16> to memref<64x64xbf16, #shared>
+    %half = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %p = gdn_tile.mma %half, %mt : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %p : vector<64x64xf32>
+  } {gdn_tile.stages = 2 : i64}
+  %final = scf.for %i = %c0 to %count step %c1 iter_args(%state = %start) -> (vector<64x64xf32>) {
+    gdn_tile.copy_in %k[%i, %c0] dims [0, 1] to %kt : memref<?x64xbf16> to memref<64x64xbf16, #shared>
+    %half = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %p = gdn_tile.mma %half, %kt : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %p : vector<64x64xf32>
+  } {gdn_tile.stages = 3 : i64}
+  gdn_tile.store %final, %s[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  return
+}
