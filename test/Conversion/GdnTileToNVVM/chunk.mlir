@@ -181,8 +181,9 @@ func.func @sums(%gate: memref<?x128xf32>, %rows: index) attributes {gdn_tile.ker
 
 // Two warps, 16 channels: per k step of 8 channels one product for each half of the block's columns on the diagonal, and
 // as many with the columns of the other warp, which leaves them in shared memory. Behind the vote the levels 0, 1, 2
-// and 4 for each half of the block, and level 8.
-// CHECK-LABEL: llvm.func @scores
+// and 4 for each half of the block, and level 8. What the warps exchange lies over no operand, even one that ends here.
+// CHECK-LABEL: llvm.func @scores(
+// CHECK-SAME: gdn.shared_bytes = 6400 : i64
 // CHECK: nvvm.ldmatrix
 // CHECK: scf.if
 // CHECK-COUNT-2: llvm.store {{.*}} : vector<4xi32>, !llvm.ptr<3>
@@ -209,6 +210,7 @@ func.func @scores(%out: memref<32x32xf32>) attributes {gdn_tile.kernel = #gdn_ti
   %x = memref.alloc() : memref<32x16xbf16, #shared>
   %s = memref.alloc() : memref<33x24xf32, #shared>
   %p = gdn_tile.scores %x, %x, %s acc(%zero) : (memref<32x16xbf16, #shared>, memref<32x16xbf16, #shared>, memref<33x24xf32, #shared>, vector<32x32xf32>) -> vector<32x32xf32>
+  gdn_tile.free %x : memref<32x16xbf16, #shared>
   gdn_tile.store %p, %out[%c0, %c0] dims [0, 1] : vector<32x32xf32>, memref<32x32xf32>
   return
 }
