@@ -66,6 +66,7 @@ CASES = [
     ("segmented", "gated_delta", "bf16", dict(T=600, K=64, V=64)),
     ("segmented, short", "gated_delta", "bf16", dict(T=300, K=128, V=128)),
     ("segmented, short", "gated_delta", "f16", dict(T=300, K=64, V=64, offsets=(0, 1, 66, 66, 300))),
+    ("segmented, short", "gdn2", "bf16", dict(T=300, K=64, V=64)),
     ("segmented", "ssd", "bf16", dict(T=200, K=64, V=64)),
     ("segmented", "kda", "bf16", dict(T=200, K=64, V=64)),
     ("step", "gated_delta", "bf16", dict(T=3, K=128, V=128)),

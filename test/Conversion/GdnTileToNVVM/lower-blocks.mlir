@@ -95,11 +95,14 @@ func.func @block(%x: memref<?x288x8xbf16>, %s: memref<16x16xf32>, %i: index)
 
 // What is stored is loaded by the same lanes; on the diagonal the matrix that is not there is zero.
 // CHECK-LABEL: llvm.func @again
+// CHECK-DAG: %[[ZERO:.*]] = llvm.mlir.constant(0 : i32) : i32
 // CHECK-COUNT-4: llvm.load {{.*}} : !llvm.ptr<1> -> i32
 // CHECK-NOT: llvm.load
 // CHECK-COUNT-4: st.global.cs.b32
 // CHECK-COUNT-3: llvm.load {{.*}} : !llvm.ptr<1> -> i32
 // CHECK-NOT: llvm.load
+// CHECK-COUNT-3: st.global.cs.b32
+// CHECK: st.global.cs.b32 [$0], $1;", "l,r" %{{.*}}, %[[ZERO]] :
 // CHECK-COUNT-3: st.global.cs.b32
 // CHECK-NOT: st.global
 func.func @again(%x: memref<?x288x8xbf16>, %y: memref<?x288x8xbf16>, %i: index)
@@ -112,6 +115,7 @@ func.func @again(%x: memref<?x288x8xbf16>, %y: memref<?x288x8xbf16>, %i: index)
     gdn_tile.store_block %a, %y[%i, %c64, %c0] : vector<16x16xbf16>, memref<?x288x8xbf16>
     %b = gdn_tile.load_block %x[%i, %c0, %c0] {diagonal} : memref<?x288x8xbf16> -> vector<16x16xbf16>
     gdn_tile.store_block %b, %y[%i, %c0, %c0] {diagonal} : vector<16x16xbf16>, memref<?x288x8xbf16>
+    gdn_tile.store_block %b, %y[%i, %c64, %c0] : vector<16x16xbf16>, memref<?x288x8xbf16>
   }
   return
 }

@@ -96,10 +96,17 @@
 
 // CHECK-LABEL: func @dense_combine(
 // CHECK-SAME: gdn_tile.kernel<warps = 4, layout = accumulator>
+// From the first boundary to the last: one step fewer than there are. A sequence of one or none has nothing to combine.
+// CHECK: %[[SEVERAL:.*]] = arith.cmpi sgt, %{{.*}}, %c1
+// CHECK: %[[PLACES:.*]] = arith.maxsi %{{.*}}, %c1
+// CHECK: %[[STEPS:.*]] = arith.subi %[[PLACES]], %c1
 // CHECK: gdn_tile.await_launch
-// CHECK: gdn_tile.load
-// CHECK: scf.for %[[J:.*]] = %c0 to %{{.*}} iter_args(%[[STATE:.*]] = %{{.*}}) -> (vector<64x32xf32>)
-// CHECK:   gdn_tile.copy_in {{.*}} to %[[MH:.*]] : {{.*}} to memref<32x32xbf16
+// CHECK: %[[ROWS:.*]] = arith.select %[[SEVERAL]], %c40, %c0
+// CHECK: gdn_tile.load %[[STATES:[a-z0-9]*]][%[[FIRST:[^,]*]], %c0, %{{.*}}] {{.*}} valid(%[[ROWS]], %c24)
+// CHECK: %[[SECOND:.*]] = arith.addi %[[FIRST]], %c1
+// CHECK: scf.for %[[J:.*]] = %c0 to %[[STEPS]] {{.*}} iter_args(%[[STATE:.*]] = %{{.*}}) -> (vector<64x32xf32>)
+// CHECK:   %[[AT:.*]] = arith.addi %[[SECOND]], %[[J]]
+// CHECK:   gdn_tile.copy_in %{{.*}}[%[[AT]], {{.*}} to %[[MH:.*]] : {{.*}} to memref<32x32xbf16
 // CHECK:   gdn_tile.copy_in {{.*}} to %[[ML:.*]] : {{.*}} to memref<32x32xbf16
 // CHECK:   gdn_tile.copy_in {{.*}} to %[[NT:.*]] : {{.*}} to memref<64x32xf32
 // The state itself is done with in front of the first product.
@@ -110,13 +117,15 @@
 // CHECK:   %[[P1:.*]] = gdn_tile.mma %[[SL]], %[[MH]] : vector<64x32xbf16>
 // CHECK:   %[[P2:.*]] = gdn_tile.mma %[[SH]], %[[ML]] acc(%[[P1]] : vector<64x32xf32>)
 // CHECK:   %[[P3:.*]] = gdn_tile.mma %[[SH]], %[[MH]] acc(%[[P2]] : vector<64x32xf32>)
-// Beside the products.
-// CHECK:   gdn_tile.store %[[STATE]]
+// Beside the products, at the boundary in front, where it is that.
+// CHECK:   %[[BEFORE:.*]] = arith.subi %[[AT]], %c1
+// CHECK:   gdn_tile.store %[[STATE]], %[[STATES]][%[[BEFORE]], %c0, %{{.*}}]
 // CHECK:   %[[N:.*]] = gdn_tile.load %[[NT]]
 // CHECK:   %[[NEW:.*]] = arith.addf %[[P3]], %[[N]]
 // CHECK:   scf.yield %[[NEW]]
 // CHECK: } {gdn_tile.stages = 2 : i64}
-// CHECK: gdn_tile.store
+// CHECK: %[[LAST:.*]] = arith.addi %[[FIRST]], %[[STEPS]]
+// CHECK: gdn_tile.store %{{.*}}, %[[STATES]][%[[LAST]], %c0, %{{.*}}] {{.*}} valid(%[[ROWS]], %c24)
 
 // CHECK-LABEL: func @dense(
 // CHECK: %[[SLOTS:.*]] = arith.ceildivui %[[T:.*]], %c16
