@@ -1,4 +1,5 @@
 // RUN: gdn-opt %s | gdn-opt | FileCheck %s
+// RUN: gdn-opt %s -cse | FileCheck %s --check-prefix=CSE
 // RUN: gdn-opt %s -gdn-tile-batch-copies -gdn-tile-insert-barriers | FileCheck %s --check-prefix=BARRIERS
 // A second run finds nothing to do.
 // RUN: gdn-opt %s -gdn-tile-batch-copies -gdn-tile-insert-barriers -gdn-tile-insert-barriers | FileCheck %s --check-prefix=BARRIERS
@@ -100,6 +101,29 @@ func.func @votes(%c: vector<16x16xi1>, %r: vector<1x64xi1>, %count: index)
     // CHECK: gdn_tile.any %{{.*}} : vector<16x16xi1> to vector<1x16xi1>
     %any = gdn_tile.any %c : vector<16x16xi1> to i1
     %columns = gdn_tile.any %c : vector<16x16xi1> to vector<1x16xi1>
+  }
+  return
+}
+
+// What is loaded again behind a store may be something else.
+// CHECK-LABEL: func @load_again
+// CSE-LABEL: func @load_again
+// CSE: %[[BEFORE:.*]] = gdn_tile.load_block
+// CSE: gdn_tile.store_block
+// CSE: %[[BEHIND:.*]] = gdn_tile.load_block
+// CSE: gdn_tile.store_block %[[BEFORE]]
+// CSE: gdn_tile.store_block %[[BEHIND]]
+func.func @load_again(%x: memref<?x288x8xbf16>, %z: vector<16x16xbf16>, %count: index)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 2, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  %c96 = arith.constant 96 : index
+  gdn_tile.each_warp (%item) in (%count) {
+    %a = gdn_tile.load_block %x[%item, %c0, %c0] : memref<?x288x8xbf16> -> vector<16x16xbf16>
+    gdn_tile.store_block %z, %x[%item, %c0, %c0] : vector<16x16xbf16>, memref<?x288x8xbf16>
+    %b = gdn_tile.load_block %x[%item, %c0, %c0] : memref<?x288x8xbf16> -> vector<16x16xbf16>
+    gdn_tile.store_block %a, %x[%item, %c64, %c0] : vector<16x16xbf16>, memref<?x288x8xbf16>
+    gdn_tile.store_block %b, %x[%item, %c96, %c0] : vector<16x16xbf16>, memref<?x288x8xbf16>
   }
   return
 }

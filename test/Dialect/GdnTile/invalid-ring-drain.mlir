@@ -46,3 +46,18 @@ func.func @f(%n: index) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4
   }
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+func.func @f(%n: index, %other: !gdn_tile.ring<2>) attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %x = memref.alloc() : memref<2x64xf32, #shared>
+  %ring = gdn_tile.ring(%x : memref<2x64xf32, #shared>) producers(4) consumers(4) : !gdn_tile.ring<2>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+      // expected-error @+1 {{expects other rings in `before`}}
+      gdn_tile.ring_drain %ring[%n] before(%other : !gdn_tile.ring<2>) : !gdn_tile.ring<2>
+    }
+  }
+  return
+}

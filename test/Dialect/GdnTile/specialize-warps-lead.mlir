@@ -286,3 +286,40 @@ func.func @row_behind(%k: memref<?x64xbf16>, %m: memref<?x64x64xbf16>, %s: memre
   gdn_tile.store %final, %s[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+#kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
+
+// One loop in front, not two.
+// CHECK-LABEL: func @two_in_front
+// CHECK-NOT: gdn_tile.roles
+func.func @two_in_front(%m: memref<?x64x64xbf16>, %s: memref<64x64xf32>, %count: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %at = memref.alloc() : memref<64x64xbf16, #shared>
+  %bt = memref.alloc() : memref<64x64xbf16, #shared>
+  %ct = memref.alloc() : memref<64x64xbf16, #shared>
+  %init = gdn_tile.load %s[%c0, %c0] dims [0, 1] : memref<64x64xf32>, vector<64x64xf32>
+  %first = scf.for %i = %c0 to %count step %c1 iter_args(%state = %init) -> (vector<64x64xf32>) {
+    gdn_tile.copy_in %m[%i, %c0, %c0] dims [1, 2] to %at : memref<?x64x64xbf16> to memref<64x64xbf16, #shared>
+    %half = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %p = gdn_tile.mma %half, %at : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %p : vector<64x64xf32>
+  } {gdn_tile.stages = 2 : i64}
+  %second = scf.for %i = %c0 to %count step %c1 iter_args(%state = %first) -> (vector<64x64xf32>) {
+    gdn_tile.copy_in %m[%i, %c0, %c0] dims [1, 2] to %bt : memref<?x64x64xbf16> to memref<64x64xbf16, #shared>
+    %half = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %p = gdn_tile.mma %half, %bt : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %p : vector<64x64xf32>
+  } {gdn_tile.stages = 2 : i64}
+  %last = scf.for %i = %c0 to %count step %c1 iter_args(%state = %second) -> (vector<64x64xf32>) {
+    gdn_tile.copy_in %m[%i, %c0, %c0] dims [1, 2] to %ct : memref<?x64x64xbf16> to memref<64x64xbf16, #shared>
+    %half = arith.truncf %state : vector<64x64xf32> to vector<64x64xbf16>
+    %p = gdn_tile.mma %half, %ct : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+    scf.yield %p : vector<64x64xf32>
+  } {gdn_tile.stages = 2 : i64}
+  gdn_tile.store %last, %s[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32>
+  return
+}
