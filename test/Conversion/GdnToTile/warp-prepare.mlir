@@ -127,6 +127,10 @@
 // CHECK: gdn_tile.store_block %{{.*}}, %[[INVERSE]][%{{.*}}, %{{.*}}, %c1, %c56, %c0] {diagonal}
 // CHECK: gdn_tile.copy_out %[[BETA]] to %{{.*}}[%{{.*}}, %{{.*}}, %c96]
 // CHECK: gdn_tile.copy_out %[[FLAGS]] to %{{.*}}[%{{.*}}, %{{.*}}, %c128]
+// What the lanes exchange lives until the second inverse, and no longer.
+// CHECK-NEXT: gdn_tile.free %[[MARKS]]
+// CHECK-NEXT: gdn_tile.free %[[FLAGS]]
+// CHECK-NEXT: gdn_tile.free %[[D]]
 // CHECK-NOT: gdn_tile.copy_out
 // CHECK-LABEL: func @pair_scan
 // CHECK-LABEL: func @pair(
