@@ -58,6 +58,17 @@ def test_no_spills(target, size, form, precision):
     assert not failures, "\n".join(failures)
 
 
+@pytest.mark.parametrize("precision", build.PRECISIONS)
+@pytest.mark.parametrize("model", ("gated_delta", "kda", "gla"))
+@pytest.mark.parametrize("size", (96, 112))
+def test_key_channels_that_no_warpgroup_product_has_fit(size, model, precision):
+    tool = need_tool("gdn-compile")
+    schedule = build.schedule("auto", precision=precision)
+    text = build.recurrence(**FORMS["open"], Hqk=2, Hv=4, K=size, V=192, schedule=schedule, **MODELS[model])
+    done = subprocess.run([tool, "-", "--target=sm_90a"], input=text, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("tokens", (1, 4, 8))
 @pytest.mark.parametrize("target", ("sm_80", "sm_90a"))
 def test_no_spills_of_steps_that_make_their_inputs(target, tokens):

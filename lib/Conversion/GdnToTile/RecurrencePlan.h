@@ -214,10 +214,12 @@ struct RecurrencePlan {
   }
   /// The blocks of later scans find the states in front of their segments
   /// themselves. Those of more rows have no shared memory for it, those with
-  /// erase and write no registers.
+  /// erase and write no registers. In high precision the tiles fit only where
+  /// those of the walk and of the scan take turns in the same bytes, which they
+  /// do in roles: key channels that warpgroup products can have.
   bool walksInScan() const {
     return splitsTransitions() && valueBlock == kWalkRows && stages > 1 &&
-           hasRoles && !hasErase && !write;
+           hasRoles && !hasErase && !write && (!isHigh || keyPad % 64 == 0);
   }
   bool splitsTransitions() const { return !type.isF32() && keyPad <= 128; }
   /// 1 if `count` times `each` is `wideFrom` or more, else 0.

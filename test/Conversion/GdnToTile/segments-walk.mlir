@@ -95,3 +95,20 @@ func.func @rows(
       {schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 128, stages = 2, segments = 9, segment_chunks = 6>}
   return
 }
+
+// -----
+
+// In high precision with key channels that no warpgroup product has: there are no roles, and the tiles of the walk would not
+// fit beside those of the scan.
+// CHECK-LABEL: func @odd_keys(
+// CHECK: gdn_tile.launch @odd_keys_combine
+func.func @odd_keys(
+    %q: memref<1x?x2x112xbf16>, %k: memref<1x?x2x112xbf16>, %v: memref<1x?x4x128xbf16>,
+    %g: memref<1x?x4xf32>, %b: memref<1x?x4xf32>,
+    %o: memref<1x?x4x128xbf16>, %s: memref<1x4x128x112xf32>) {
+  gdn.recurrence ins(%q, %k, %v : memref<1x?x2x112xbf16>, memref<1x?x2x112xbf16>, memref<1x?x4x128xbf16>)
+      gate(%g : memref<1x?x4xf32>) beta(%b : memref<1x?x4xf32>)
+      outs(%o, %s : memref<1x?x4x128xbf16>, memref<1x4x128x112xf32>)
+      {schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 2, segments = 9, segment_chunks = 6, precision = high>}
+  return
+}
