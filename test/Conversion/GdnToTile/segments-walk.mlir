@@ -36,6 +36,7 @@
 // CHECK: %[[J:.*]] = arith.addi %[[OTHERS:.*]], %c1
 // CHECK: arith.minsi %[[J]], %c1
 // CHECK: %[[LENGTH:.*]] = arith.minsi
+// CHECK: %[[IS_LAST:.*]] = arith.cmpi eq, %[[J]], %{{.*}} : index
 // As many steps as there are boundaries in front, but for the first; none for places without a segment.
 // CHECK: gdn_tile.await_launch
 // CHECK: %[[EXISTS:.*]] = arith.cmpi sgt, %[[LENGTH]], %c0
@@ -59,6 +60,9 @@
 // CHECK: } {gdn_tile.stages = 2 : i64}
 // CHECK: scf.for %{{.*}} iter_args(%{{.*}} = %[[START]])
 // CHECK: } {gdn_tile.stages = 3 : i64}
+// The state behind the last segment is that of the sequence, and no other block writes there.
+// CHECK: %[[ROWS:.*]] = arith.select %[[IS_LAST]], %{{.*}}, %c0
+// CHECK: gdn_tile.store %{{.*}} valid(%[[ROWS]], %c128) : vector<64x128xf32>, memref<?x4x128x128xf32>
 
 // CHECK-LABEL: func @dense(
 // CHECK: gdn_tile.launch @dense_prepare
@@ -76,6 +80,23 @@ func.func @dense(
       gate(%g : memref<?x?x4xf32>) beta(%b : memref<?x?x4xf32>)
       outs(%o, %s : memref<?x?x4x128xbf16>, memref<?x4x128x128xf32>)
       {schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 17, segment_chunks = 6, wide_from = 133>}
+  return
+}
+
+// -----
+
+// However few blocks are enough for those of 128 rows, none of them is for later segments: all 16 have their 8 blocks of 64.
+// CHECK-LABEL: func @wide_first(
+// CHECK: gdn_tile.launch @wide_first_scan grid(%c4)
+// CHECK: gdn_tile.launch @wide_first_segments grid(%c120)
+// CHECK: gdn_tile.launch @wide_first_scan_later grid(%c128)
+func.func @wide_first(
+    %q: memref<1x16384x2x128xbf16>, %k: memref<1x16384x2x128xbf16>, %v: memref<1x16384x4x128xbf16>,
+    %g: memref<1x16384x4xf32>, %b: memref<1x16384x4xf32>, %o: memref<1x16384x4x128xbf16>, %s: memref<1x4x128x128xf32>) {
+  gdn.recurrence ins(%q, %k, %v : memref<1x16384x2x128xbf16>, memref<1x16384x2x128xbf16>, memref<1x16384x4x128xbf16>)
+      gate(%g : memref<1x16384x4xf32>) beta(%b : memref<1x16384x4xf32>)
+      outs(%o, %s : memref<1x16384x4x128xbf16>, memref<1x4x128x128xf32>)
+      {schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 17, segment_chunks = 6, wide_from = 8>}
   return
 }
 
