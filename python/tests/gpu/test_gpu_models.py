@@ -46,7 +46,7 @@ def test_packed_sequences(model, dtype, offsets, layout):
 @pytest.mark.parametrize("segments", [0, 100], ids=("whole", "cut"))
 @pytest.mark.parametrize("model", ["gated_delta", "kda"])
 def test_types_of_offsets_give_the_same_bits(model, segments):
-    """More sequences than a warp has lanes: those of 32 bits are found by votes, those of 64 by bisection."""
+    """More sequences than a warp has lanes: they are looked for in several steps, by offsets of either width."""
     starts = (0, *(700 + sum(7 * j % 10 for j in range(i)) for i in range(41)), 1500)
     p = Problem(model, T=starts[-1], K=128, V=128, starts=starts, chunk=64, segments=segments)
     narrow, wide = load(p.text(), p.but(offsets="i64").text())

@@ -46,17 +46,17 @@ def draw_kernels(rng):
     return p
 
 
-def draw_batch(rng, p, isPacked, hasPool):
+def draw_batch(rng, p, packed, pooled):
     """Sizes for these kernels: ragged, packed ones with empty sequences, few long and many short ones."""
     longest = rng.choice((1, 17, 64, 65, 200, LONGEST))
-    if not isPacked:
+    if not packed:
         p = p.but(B=rng.choice((1, 1, 2, 5)), T=rng.randint(1, longest), starts=None)
     else:
         lengths = [rng.choice((0, 1, rng.randint(0, longest), 64 * (longest // 64))) for _ in range(rng.randint(1, 9))]
         lengths[rng.randrange(len(lengths))] += 1
         starts = tuple(sum(lengths[:n]) for n in range(len(lengths) + 1))
         p = p.but(T=starts[-1], starts=starts)
-    if not hasPool:
+    if not pooled:
         return p
     pool = p.sequences + rng.randint(0, 3)
     return p.but(pool=pool, slots=tuple(rng.sample(range(pool), p.sequences)))
@@ -85,8 +85,8 @@ def draw_inputs(rng, p, seed):
 def test_random(case):
     rng = random.Random(SEED * 1000 + case)
     p = draw_kernels(rng)
-    isPacked, hasPool = rng.random() < 0.5, rng.random() < 0.25
-    batches = [draw_batch(rng, p, isPacked, hasPool) for _ in range(BATCHES)]
+    packed, pooled = rng.random() < 0.5, rng.random() < 0.25
+    batches = [draw_batch(rng, p, packed, pooled) for _ in range(BATCHES)]
     (kernel,) = load(batches[0].text())
     for number, batch in enumerate(batches):
         x, factor = draw_inputs(rng, batch, number)
