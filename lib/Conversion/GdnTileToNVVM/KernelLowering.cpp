@@ -349,6 +349,25 @@ void KernelLowering::findRingFences(const DenseSet<Value> &operands) {
   });
 }
 
+// Between them nothing may need the first ones.
+void KernelLowering::joinRings() {
+  bool clears = false;
+  func.walk([&](RingOp ring) {
+    clears |= llvm::any_of(ring.getBuffers(), [&](Value buffer) {
+      return hasLowerCopies(buffer);
+    });
+    if (clears)
+      clearing.insert(ring);
+    Operation *next = ring->getNextNode();
+    while (isa<memref::AllocOp>(next))
+      next = next->getNextNode();
+    if (isa<RingOp>(next))
+      joined.insert(ring);
+    else
+      clears = false;
+  });
+}
+
 // Whether one of `ops`, which come with all ops around them, may run behind
 // `op`. Roles run side by side.
 static bool isFollowedByAny(Operation *op, const DenseSet<Operation *> &ops) {
@@ -412,6 +431,7 @@ LogicalResult KernelLowering::analyze() {
                                : WalkResult::advance();
   });
   findProxyFences();
+  joinRings();
   func.walk([&](RolesOp roles) { recordRoles(roles); });
   func.walk([&](EachWarpOp op) {
     if (ownsByItem(op))

@@ -126,6 +126,14 @@ public:
   bool hasLowerCopies(Value buffer) const {
     return lowerBuffers.contains(buffer);
   }
+  /// Whether another ring is made right behind: the block meets once for all.
+  bool isFollowedByRing(gdn_tile::RingOp ring) const {
+    return joined.contains(ring);
+  }
+  /// Whether buffers are cleared by this ring or by those right in front.
+  bool clearsBuffers(gdn_tile::RingOp ring) const {
+    return clearing.contains(ring);
+  }
   /// The load of a product's left operand, if the product reads it from shared
   /// memory itself; else null.
   gdn_tile::LoadOp getSharedLeft(gdn_tile::MmaOp op) const {
@@ -195,6 +203,7 @@ private:
   void addTypeConversions();
   void findProxyFences();
   void findRingFences(const DenseSet<Value> &operands);
+  void joinRings();
   void recordRoles(gdn_tile::RolesOp roles);
   void findSharedLefts();
   void hideThreadIds();
@@ -206,7 +215,7 @@ private:
   DenseMap<Operation *, Value> owners;
   int64_t sharedBytes = 0;
   bool warpgroupProducts = false;
-  DenseSet<Operation *> fenced, copied;
+  DenseSet<Operation *> fenced, copied, joined, clearing;
   DenseSet<Value> lowerBuffers;
   int64_t blockWarps, endWarp;
   DenseMap<Operation *, RoleWarps> roleWarps;

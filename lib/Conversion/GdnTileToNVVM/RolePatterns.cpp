@@ -184,13 +184,18 @@ struct RingPattern : TilePattern<RingOp> {
           LLVM::StoreOp::create(
               rewriter, e.loc, e.c32(0),
               e.advance(ring, 2 * kBarrierBytes * stages + 4 * warp));
-      NVVM::FenceMbarrierInitOp::create(rewriter, e.loc);
+      if (!kernel.isFollowedByRing(op))
+        NVVM::FenceMbarrierInitOp::create(rewriter, e.loc);
     });
     for (Value buffer : op.getBuffers())
       if (kernel.hasLowerCopies(buffer))
         clear(e, rewriter.getRemappedValue(buffer),
               SharedLayout(cast<MemRefType>(buffer.getType())).getBytes());
-    e.barrier();
+    if (!kernel.isFollowedByRing(op)) {
+      if (kernel.clearsBuffers(op))
+        e.proxyFence();
+      e.barrier();
+    }
     rewriter.replaceOp(op, ring);
     return success();
   }
@@ -210,7 +215,6 @@ private:
           e.storeWords(e.advance(base, e.mulC(offset, width)), zeros, Value());
           scf::YieldOp::create(e.builder, loc);
         });
-    e.proxyFence();
   }
 };
 

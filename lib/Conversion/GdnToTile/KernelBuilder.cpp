@@ -114,6 +114,11 @@ Value KernelBuilder::loadIndex(Value memref, Value position) {
   return arith::IndexCastOp::create(*this, getIndexType(), value);
 }
 
+Value KernelBuilder::loadSize(Value memref, Value position) {
+  Value value = memref::LoadOp::create(*this, memref, ValueRange{position});
+  return arith::IndexCastUIOp::create(*this, getIndexType(), value);
+}
+
 //===----------------------------------------------------------------------===//
 // Shared memory and fragments
 //===----------------------------------------------------------------------===//

@@ -77,8 +77,10 @@ public:
   Value equal(Value a, Value b);
   /// `value` where the condition holds, else 0: a bound that admits nothing.
   Value onlyIf(Value condition, Value value);
-  /// One element of a memref of integers, as an index.
+  /// One element of a memref of integers, as an index; of none below 0, which
+  /// leaves nothing to extend.
   Value loadIndex(Value memref, Value position);
+  Value loadSize(Value memref, Value position);
 
   /// \name Shared memory
   Value tile(ArrayRef<int64_t> shape, Type elementType);

@@ -268,6 +268,16 @@ void mlir::gdn::planScans(RecurrencePlan &plan) {
     else
       plan.chunksOfSegment = lengths.countChunks();
   }
+  if (plan.isCut() && plan.wideFrom && plan.walksInScan()) {
+    // Whole: more than there are.
+    Value isWide =
+        plan.isWide(b, plan.sequences, plan.valueHeads * plan.getValueBlocks());
+    Value more = b.createOrFold<arith::AddIOp>(plan.length, constant(1));
+    Value least = b.createOrFold<arith::MulIOp>(isWide, more);
+    for (Value *length : {&plan.boundarySpacing, &plan.chunksOfSegment})
+      if (*length)
+        *length = b.createOrFold<arith::MaxUIOp>(*length, least);
+  }
   // Known to be one segment each: split.
   if (plan.isCut() &&
       isConstantIntValue(plan.getSegments().boundariesOfEach(b), 0))

@@ -204,6 +204,15 @@ struct RecurrencePlan {
   }
   /// Sequences may have segments.
   bool isCut() const { return chunksOfSegment || boundarySpacing; }
+  /// The same for blocks of twice as many rows: where later scans walk, which
+  /// such blocks cannot, sequences that have them stay whole.
+  bool isWideCut() const { return isCut() && !walksInScan(); }
+  SegmentsOf getSegmentsOfWide() const {
+    SegmentsOf segments = getSegments();
+    if (!isWideCut())
+      segments.chunks = segments.spacing = Value();
+    return segments;
+  }
   /// Of three segments, one is found while the first is scanned, by a kernel
   /// that takes 4/3 of a scan's time; with more, memory bounds both, and what
   /// that kernel takes to start and to end counts: some us longer, as the least

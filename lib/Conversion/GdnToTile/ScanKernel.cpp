@@ -23,8 +23,10 @@ public:
   ScanKernel(RecurrencePlan &plan, StringRef name, bool isWide,
              bool walks = false)
       : StateScan(plan, name, /*hasOutput=*/true,
-                  isWide ? 2 * plan.valueBlock : plan.valueBlock),
-        walks(walks), walk(plan, k) {}
+                  isWide ? 2 * plan.valueBlock : plan.valueBlock,
+                  isWide ? plan.getSegmentsOfWide() : plan.getSegments()),
+        isCut(isWide ? plan.isWideCut() : plan.isCut()), walks(walks),
+        walk(plan, k) {}
 
   /// The kernel, and its launch for first segments, or whole sequences, at
   /// `places`; if it walks, for segments behind boundaries.
@@ -42,6 +44,8 @@ private:
   Value loadInitial(Value place, const Segment &segment);
   void storeFinal(Value final, const Segment &segment);
 
+  /// Sequences of this kernel may have segments.
+  bool isCut;
   /// Blocks find the state in front of their segment themselves.
   bool walks;
   /// Of the host and in the kernel: 1 for segments behind boundaries, else 0.
@@ -115,9 +119,9 @@ void ScanKernel::build(Value places) {
   addArguments();
   if (walks)
     walk.addArguments();
-  if (plan.isCut() && plan.walksInScan() && vb == kWalkRows) {
+  if (isCut && plan.walksInScan()) {
     isLater = k.index(walks);
-  } else if (plan.isCut()) {
+  } else if (isCut) {
     ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
     hostIsLater = arith::ConstantIndexOp::create(host, 0);
     isLater = k.argument(hostIsLater);
@@ -125,6 +129,8 @@ void ScanKernel::build(Value places) {
   Value place = splitBlockId(getRowBlocks());
   Segment segment = segments.at(place, isLater);
   findState(segment.n);
+  if (!waitsFirst() && !hostIsLater)
+    prefetchState();
   if (walks)
     walk.allocateTiles(vb);
   allocateTiles();

@@ -51,8 +51,8 @@ int64_t getRowsOfBlock(const RecurrencePlan &plan) {
 class SegmentsKernel : StateScan {
 public:
   SegmentsKernel(RecurrencePlan &plan)
-      : StateScan(plan, "segments", /*hasOutput=*/false, getRowsOfBlock(plan)) {
-  }
+      : StateScan(plan, "segments", /*hasOutput=*/false, getRowsOfBlock(plan),
+                  plan.getSegments()) {}
 
   void build();
 

@@ -8,6 +8,7 @@
 #include "Segments.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace mlir::gdn;
@@ -170,6 +171,8 @@ Value SegmentMap::isFirstOfSeveral(const Segment &segment, Value isLater) {
 Segment SegmentMap::at(Value place, Value isLater) {
   if (!isLater)
     return sequence(place);
+  if (isConstantIntValue(isLater, 0))
+    return segmentOf(place, isLater);
   if (boundariesOfEach) {
     Value count = k.max(k.mul(isLater, boundariesOfEach), k.index(1));
     Value n = divide(place, count);

@@ -59,8 +59,8 @@ Sequence SequenceMap::at(Value n) {
   if (!offsets)
     return {k.mul(n, length), length, firstSlot(Value(), n),
             every ? k.mul(n, k.div(length, k.index(every))) : Value()};
-  Value start = k.loadIndex(offsets, n);
-  Value end = k.loadIndex(offsets, k.add(n, k.index(1)));
+  Value start = k.loadSize(offsets, n);
+  Value end = k.loadSize(offsets, k.add(n, k.index(1)));
   return {start, k.sub(end, start), firstSlot(start, n),
           every ? k.div(start, k.index(every)) : Value()};
 }
@@ -85,7 +85,7 @@ Value SequenceMap::findPacked(Value place,
       },
       [&](OpBuilder &, Location, ValueRange range) {
         Value middle = k.div(k.add(range[0], range[1]), k.index(2));
-        Value first = placeOf(k.loadIndex(offsets, middle), middle);
+        Value first = placeOf(k.loadSize(offsets, middle), middle);
         Value behind = k.less(place, first);
         Value low = arith::SelectOp::create(k, behind, range[0], middle);
         Value high = arith::SelectOp::create(k, behind, middle, range[1]);

@@ -32,7 +32,7 @@ using namespace mlir::gdn;
 constexpr int64_t kTeams = 2, kTeamsOfScores = 1;
 
 StateScan::StateScan(RecurrencePlan &plan, StringRef name, bool hasOutput,
-                     int64_t valueBlock)
+                     int64_t valueBlock, const SegmentsOf &segments)
     : plan(plan), hasOutput(hasOutput),
       makesScores(plan.isFused ||
                   (plan.scoresAhead && hasOutput && valueBlock == kAheadRows)),
@@ -41,7 +41,7 @@ StateScan::StateScan(RecurrencePlan &plan, StringRef name, bool hasOutput,
         gdn_tile::KernelAttr::get(plan.op.getContext(), valueBlock / 16,
                                   gdn_tile::FragmentLayoutKind::Accumulator, 0,
                                   4, /*blocksPerSM=*/0)),
-      segments(k, plan.getSegments()) {}
+      segments(k, segments) {}
 
 Value StateScan::splitBlockId(int64_t rowBlocks) {
   Value blockOfHead = k.rem(k.blockId(), k.index(rowBlocks));
@@ -439,6 +439,20 @@ Value StateScan::loadState(Value rows) {
   Shape2 shape{vb, kp};
   return plan.start.isZero ? k.broadcast(k.constant(0.0), shape)
                            : k.loadF32(stateAccess(start, rows), shape);
+}
+
+void StateScan::prefetchState() {
+  if (plan.start.isZero)
+    return;
+  Access access = stateAccess(start, valuesLeft);
+  Shape2 shape{vb, kp};
+  // Rows are what lies in one piece in memory.
+  if (plan.isKFirst) {
+    std::swap(access.dims[0], access.dims[1]);
+    std::swap(access.valid[0], access.valid[1]);
+    std::swap(shape.rows, shape.cols);
+  }
+  k.prefetch(access, shape);
 }
 
 Value StateScan::countBlocks(Value places, int64_t rowBlocks) {

@@ -18,7 +18,7 @@ namespace mlir::gdn {
 class StateScan {
 public:
   StateScan(RecurrencePlan &plan, StringRef name, bool hasOutput,
-            int64_t valueBlock);
+            int64_t valueBlock, const SegmentsOf &segments);
 
 protected:
   /// Splits the number of the block, which has `rowBlocks` blocks of rows as
@@ -33,6 +33,8 @@ protected:
   Access stateAccess(Value memref, Value rows);
   /// The same of the state that the sequence starts from.
   Value loadState(Value rows);
+  /// A hint that it will be read soon.
+  void prefetchState();
   /// The state behind the segment.
   Value scan(Value initial, const Segment &segment);
   /// Rounds to the memref's type.

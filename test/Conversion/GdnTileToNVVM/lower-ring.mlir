@@ -63,3 +63,49 @@ func.func @in_a_ring(%x: memref<?x288x8xbf16>, %o: memref<?x64xf32>, %s: memref<
   }
   return
 }
+
+// Two rings one behind the other: the block meets once, behind a fence for the zeros of both.
+
+// CHECK-LABEL: llvm.func @two_rings
+// CHECK: scf.for
+// CHECK: llvm.store %{{.*}} : vector<4xi32>, !llvm.ptr<3>
+// CHECK-NOT: nvvm.fence.proxy
+// CHECK-NOT: nvvm.barrier
+// CHECK: scf.for
+// CHECK: llvm.store %{{.*}} : vector<4xi32>, !llvm.ptr<3>
+// CHECK: nvvm.fence.proxy
+// CHECK-NEXT: nvvm.barrier
+// CHECK-NOT: nvvm.barrier
+// CHECK: nvvm.shfl.sync
+func.func @two_rings(%x: memref<?x288x8xbf16>, %n: index)
+    attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %t = memref.alloc() : memref<2x512x8xbf16, #shared>
+  %first = gdn_tile.ring(%t : memref<2x512x8xbf16, #shared>) producers(4) consumers(4) : !gdn_tile.ring<2>
+  %u = memref.alloc() : memref<1x512x8xbf16, #shared>
+  %second = gdn_tile.ring(%u : memref<1x512x8xbf16, #shared>) producers(4) consumers(4) : !gdn_tile.ring<1>
+  gdn_tile.roles {
+    gdn_tile.role "math" warps(4) {
+      scf.for %i = %c0 to %n step %c1 {
+        gdn_tile.ring_wait %first[%i] : !gdn_tile.ring<2>
+        gdn_tile.ring_wait %second[%i] : !gdn_tile.ring<1>
+        gdn_tile.ring_release %first[%i] : !gdn_tile.ring<2>
+        gdn_tile.ring_release %second[%i] : !gdn_tile.ring<1>
+      }
+    }
+    gdn_tile.role "load" warps(4) {
+      scf.for %i = %c0 to %n step %c1 {
+        %a = gdn_tile.ring_acquire %first[%i] : !gdn_tile.ring<2> -> !gdn_tile.slot
+        %ta = gdn_tile.stage %t[%c0] : memref<2x512x8xbf16, #shared> to memref<512x8xbf16, #shared>
+        gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] to %ta signal(%a) {lower} : memref<?x288x8xbf16> to memref<512x8xbf16, #shared>
+        gdn_tile.ring_commit %a
+        %b = gdn_tile.ring_acquire %second[%i] : !gdn_tile.ring<1> -> !gdn_tile.slot
+        %tb = gdn_tile.stage %u[%c0] : memref<1x512x8xbf16, #shared> to memref<512x8xbf16, #shared>
+        gdn_tile.copy_in %x[%i, %c0, %c0] dims [1, 2] to %tb signal(%b) {lower} : memref<?x288x8xbf16> to memref<512x8xbf16, #shared>
+        gdn_tile.ring_commit %b
+      }
+    }
+  }
+  return
+}

@@ -5,6 +5,7 @@
 
 // The scan of first segments and of whole sequences finds the state where it is, and leaves it at the first boundary.
 // CHECK-LABEL: func @dense_scan(
+// CHECK-NOT: gdn_tile.prefetch
 // CHECK-NOT: vector<64x128xf32>, memref<128x128xbf16
 // CHECK: scf.for
 // CHECK: } {gdn_tile.stages = 3 : i64}
@@ -13,9 +14,17 @@
 // CHECK: scf.if %[[IS_CUT]]
 // CHECK: gdn_tile.store {{.*}} memref<?x1x4x128x128xf32>
 
-// Blocks of 128 rows are for these alone: they have no shared memory to walk.
+// Blocks of 128 rows have no shared memory to walk: they are for sequences that stay whole, so they neither look for segments nor
+// keep a state at a boundary. They ask for the state before anything else.
 // CHECK-LABEL: func @dense_scan_wide(
 // CHECK-SAME: gdn_tile.kernel<warps = 8
+// CHECK-NOT: scf.while
+// CHECK: gdn_tile.prefetch %[[STATE:.*]][%[[N:.*]], %[[H:.*]], %c0, %c0] dims [2, 3] shape [128, 128] valid(%c128, %c128) : memref<?x4x128x128xf32>
+// CHECK: gdn_tile.load %[[STATE]][%[[N]], %[[H]], %c0, %c0] {{.*}} : memref<?x4x128x128xf32>, vector<128x128xf32>
+// CHECK-NEXT: gdn_tile.await_launch
+// CHECK: } {gdn_tile.stages = 3 : i64}
+// CHECK-NEXT: gdn_tile.store %{{.*}}, %[[STATE]]
+// CHECK-NEXT: return
 
 // Transition matrices leave by whole rows.
 // CHECK-LABEL: func @dense_segments(
@@ -85,11 +94,11 @@ func.func @dense(
 
 // -----
 
-// However few blocks are enough for those of 128 rows, none of them is for later segments: all 16 have their 8 blocks of 64.
+// However few blocks are enough for those of 128 rows, they cannot walk: sequences that have them stay whole.
 // CHECK-LABEL: func @wide_first(
-// CHECK: gdn_tile.launch @wide_first_scan grid(%c4)
-// CHECK: gdn_tile.launch @wide_first_segments grid(%c120)
-// CHECK: gdn_tile.launch @wide_first_scan_later grid(%c128)
+// CHECK: gdn_tile.launch @wide_first_prepare
+// CHECK-NEXT: gdn_tile.launch @wide_first_scan grid(%c4)
+// CHECK-NOT: gdn_tile.launch
 func.func @wide_first(
     %q: memref<1x16384x2x128xbf16>, %k: memref<1x16384x2x128xbf16>, %v: memref<1x16384x4x128xbf16>,
     %g: memref<1x16384x4xf32>, %b: memref<1x16384x4xf32>, %o: memref<1x16384x4x128xbf16>, %s: memref<1x4x128x128xf32>) {

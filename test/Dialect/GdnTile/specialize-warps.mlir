@@ -4,17 +4,19 @@
 #kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
 
 // Copies in, the work, copies out: three roles and two rings. What all roles
-// need stands in front of them; the initial and the final state are of the
-// first role alone.
+// need stands in front of them, what waits for a number from memory behind the
+// rings; the initial and the final state are of the first role alone.
 
 // CHECK-LABEL: func @loop
-// CHECK: %[[COUNT:.*]] = arith.index_cast
+// CHECK: %[[NUMBER:.*]] = memref.load
+// CHECK-NOT: arith.index_cast
 // CHECK-NOT: gdn_tile.load
 // CHECK: %[[K:.*]] = memref.alloc() : memref<3x64x128xbf16
 // CHECK: %[[G:.*]] = memref.alloc() : memref<3x64xf32
 // CHECK: %[[IN:.*]] = gdn_tile.ring(%[[K]], %[[G]] : {{.*}}) producers(3) consumers(4) : <3>
 // CHECK: %[[O:.*]] = memref.alloc() : memref<2x64x64xbf16
 // CHECK: %[[OUT:.*]] = gdn_tile.ring(%[[O]] : {{.*}}) producers(4) consumers(1) : <2>
+// CHECK-NEXT: %[[COUNT:.*]] = arith.index_cast %[[NUMBER]]
 // CHECK-NEXT: gdn_tile.roles {
 // CHECK-NEXT: gdn_tile.role "math" warps(4) {
 // CHECK: %[[INIT:.*]] = gdn_tile.load %arg2

@@ -40,9 +40,9 @@ Specializer::Specializer(func::FuncOp func, RoleCandidate candidate)
       b(loop.getLoc(), loop) {}
 
 // Ops in front of the loop that every warp may run: numbers, also those that a
-// loop finds, and allocations.
+// loop finds, allocations and hints.
 static bool isShareable(Operation *op) {
-  if (isa<memref::AllocOp>(op))
+  if (isa<memref::AllocOp, PrefetchOp>(op))
     return true;
   if (llvm::any_of(op->getResultTypes(), llvm::IsaPred<VectorType>))
     return false;
@@ -547,14 +547,39 @@ void Specializer::handOver(Value iteration) {
   RingCommitOp::create(b, slot);
 }
 
+// Numbers that are read for all roles are under way while the rings are made:
+// what waits for them moves behind.
+Operation *Specializer::sinkWaits() {
+  Block &body = func.getBody().front();
+  DenseSet<Operation *> ofMath(mathOps.begin(), mathOps.end());
+  DenseSet<Operation *> waiting;
+  SmallVector<Operation *> late;
+  for (Operation &op : body.without_terminator()) {
+    if (ofMath.contains(&op))
+      continue;
+    bool waits = op.getNumRegions() != 0 ||
+                 llvm::any_of(op.getOperands(), [&](Value operand) {
+                   return waiting.contains(operand.getDefiningOp());
+                 });
+    if (waits)
+      late.push_back(&op);
+    if (waits || isa<memref::LoadOp>(op))
+      waiting.insert(&op);
+  }
+  for (Operation *op : late)
+    op->moveBefore(body.getTerminator());
+  return late.empty() ? body.getTerminator() : late.front();
+}
+
 LogicalResult Specializer::run() {
   mathWarps = getKernelAttr(func).getWarps();
   if (failed(splitBody()))
     return failure();
   groupCopies();
   setRegisters();
-  b.setInsertionPoint(func.getBody().front().getTerminator());
+  b.setInsertionPoint(sinkWaits());
   createRings();
+  b.setInsertionPoint(func.getBody().front().getTerminator());
   auto roles = RolesOp::create(b);
   b.setInsertionPointToStart(&roles.getBody().emplaceBlock());
   // The other roles are built first: from what the math role gives up.

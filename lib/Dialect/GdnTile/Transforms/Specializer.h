@@ -37,6 +37,7 @@ private:
   LogicalResult splitBody();
   void groupCopies();
   void setRegisters();
+  Operation *sinkWaits();
   void createRings();
   void createRing(Guarded &guarded, int64_t stages, int64_t producers,
                   int64_t consumers);

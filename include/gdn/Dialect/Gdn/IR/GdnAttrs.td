@@ -138,7 +138,9 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
 
     With `wide_from` there are two scan kernels, and which one runs is decided when
     the function is called: that with blocks of twice as many rows if the sequences
-    (or the segments behind boundaries, where a kernel in between finds their states) give `wide_from` blocks of `value_block` rows or more. Both compute
+    (or the segments behind boundaries, where a kernel in between finds their states) give
+    `wide_from` blocks of `value_block` rows or more. Where blocks find the state in front of
+    their segment by themselves, sequences that get those of twice as many rows stay whole. Both compute
     the same bits. So it is with `step`: from `wide_from` states on blocks have twice
     `value_block` rows (chunk = 8), or one warp with eight rows, and the caches are
     not streamed past (token by token).

@@ -129,7 +129,8 @@ def GdnTile_RingOp : GdnTile_Op<"ring", [
     `buffers` are shared-memory allocations of n tiles each, used only by the roles
     that produce and consume: `producers` warps commit a stage, `consumers` warps release
     it, of one role or of several. Roles that take turns count once: each stage is one
-    role's then. All warps of the block meet here: behind the op every role may use the ring.
+    role's then. All warps of the block meet here: behind the op, and others like it that follow at
+    once, every role may use the ring.
 
     All tiles of one stage share its two barriers, so a consumer waits once for all
     of them.

@@ -178,7 +178,8 @@ def GdnTileSpecializeWarpsPass
     or the second of two, stands in the function's body. After: three roles. *load* makes the copies into
     shared memory, up to n iterations ahead, *math* does everything else, and *store*
     makes the copies from shared memory. Each waits for the launch in front where the program
-    did (`gdn_tile.await_launch`). They exchange the tiles through two rings: one of
+    did (`gdn_tile.await_launch`). What stands in front of the loop and is numbers is of all; where it waits for one that is read from memory it
+    moves behind the rings, which so are made meanwhile. They exchange the tiles through two rings: one of
     n stages for all tiles that load fills, one of 2 stages for those that math fills.
     Loops of any length, also of none.
 
