@@ -202,6 +202,10 @@ void StateScan::prepareAhead() {
 // U^T of the chunk; grown = exp(G), if there are gates, and the factors of
 // keys.
 Value StateScan::newValues(ValueRange stateParts, Value grown) {
+  // The product first: what waits for v need not keep it back.
+  Value read;
+  if (plan.isDelta)
+    read = k.product(stateParts, kTiles, Value(), /*transposeB=*/true);
   Value values = k.loadF32(transposed(k, vTile), {vb, c});
   if (write)
     values = k.fmul(values, k.loadF32(transposed(k, writeTile), {vb, c}));
@@ -210,7 +214,6 @@ Value StateScan::newValues(ValueRange stateParts, Value grown) {
         k, hasNoValues, k.broadcast(k.constant(0.0), {vb, c}), values);
   if (!plan.isDelta)
     return values;
-  Value read = k.product(stateParts, kTiles, Value(), /*transposeB=*/true);
   if (grown)
     read = k.fmul(read, grown);
   Value error = k.fsub(values, read);
@@ -280,8 +283,7 @@ Value StateScan::readState(ValueRange stateParts, Value scaled) {
   return k.fmul(o, scaled ? scaled : k.constant(plan.op.getScaleValue()));
 }
 
-void StateScan::writeOutput(Value output, ValueRange updates) {
-  output = k.product(updates, scoreTiles, output, /*transposeB=*/true);
+void StateScan::writeOutput(Value output) {
   if (plan.scalesOutput())
     output = k.fmul(output, loadQueryFactors());
   k.store(k.convert(output, plan.outType), transposed(k, outTile));
@@ -345,16 +347,26 @@ Value StateScan::buildChunk(Value stateValue) {
   // Nothing that need not wait for the branch stands behind it.
   if (plan.isUnit)
     refine(updates, stateValue, o);
-  // The state first: the next chunk waits for it.
   SmallVector<Value> local, kept;
   if (isScarce && rest)
     kept = split(k.fmul(updates, rest));
   local = split(updates);
   if (kept.empty())
     kept = rest ? split(k.fmul(updates, rest)) : local;
+  // The state first: the next chunk waits for it. But where no product of that
+  // chunk is issued early, the state's is what o can be stored beside.
+  bool isOutputFirst = hasOutput && isScarce;
+  auto addScores = [&] {
+    o = k.product(local, scoreTiles, o, /*transposeB=*/true);
+  };
+  if (isOutputFirst)
+    addScores();
   Value next = k.product(kept, restTiles, stateValue, /*transposeB=*/false);
-  if (hasOutput)
-    writeOutput(o, local);
+  if (!hasOutput)
+    return next;
+  if (!isOutputFirst)
+    addScores();
+  writeOutput(o);
   return next;
 }
 

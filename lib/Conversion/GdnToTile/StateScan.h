@@ -64,7 +64,7 @@ private:
   Value unitProduct(Value error);
   void refine(Value &updates, Value &stateValue, Value &output);
   Value readState(ValueRange stateParts, Value scaled);
-  void writeOutput(Value output, ValueRange updates);
+  void writeOutput(Value output);
   Value loadQueryFactors();
   SmallVector<Value> split(Value fragment) {
     return k.split(fragment, plan.type, plan.parts);

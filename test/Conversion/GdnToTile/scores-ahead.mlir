@@ -52,8 +52,16 @@
 // CHECK: gdn_tile.load %[[F]][%c192] dims [0] : memref<328xf32, {{.*}}, vector<1x16xf32>
 // CHECK: gdn_tile.own_rows %{{.*}}[48] : vector<64x64xf32> to vector<16x16xf32>
 // CHECK-NOT: gdn_tile.own_rows
-// Two warpgroups: S q^T first, and its factor is made of that of S k^T.
+// Two warpgroups: S q^T first, and its factor is made of that of S k^T; v behind both, and o in front of the state.
 // CHECK: gdn_tile.mma {{.*}} {transpose_b} : vector<128x64xbf16>
+// CHECK-NOT: gdn_tile.load {{.*}} vector<128x64xbf16>
+// CHECK: gdn_tile.mma {{.*}} {transpose_b} : vector<128x64xbf16>
+// CHECK: gdn_tile.load {{.*}} vector<128x64xbf16>
+// CHECK: gdn_tile.refine
+// CHECK: %[[O:.*]] = gdn_tile.mma {{.*}} -> vector<128x64xf32>
+// CHECK-NEXT: %[[S:.*]] = gdn_tile.mma {{.*}} -> vector<128x64xf32>
+// CHECK: arith.truncf %[[O]]
+// CHECK: scf.yield %[[S]]
 // CHECK-LABEL: func @scores_ahead(
 // CHECK: %[[N:.*]] = memref.dim %{{.*}}, %c0 : memref<?x4x128x64xf32>
 // CHECK: %[[ROWS:.*]] = arith.muli %[[N]], %c8

@@ -4,7 +4,8 @@
 #kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
 // What runs ahead gets a role of two teams that take turns, each with scratch tiles of its own. Tiles that the same roles read
 // have a ring together: k is read ahead only, v by the math role only, so that has fewer stages. What runs ahead is
-// stored in a stage that is acquired late, and committed at the end; the refinement with one of them decides by itself.
+// stored in a stage that is acquired late, and committed at the end; the refinement with one of them decides by itself. The math
+// role waits for each stage where it needs it first.
 
 // CHECK-LABEL: func @ahead
 // CHECK: %[[K:.*]] = memref.alloc() : memref<3x64x64xbf16
@@ -19,10 +20,15 @@
 // CHECK: %[[OUT:.*]] = gdn_tile.ring(%{{.*}} : memref<1x64x64xbf16, {{.*}}>) producers(4) consumers(1) : <1>
 // CHECK: gdn_tile.role "math" warps(4) registers(240) {
 // CHECK: scf.for %[[I:.*]] = %c0 to %arg5 step %c1
-// CHECK-NEXT: gdn_tile.ring_wait %[[VALUES]][%[[I]]]
-// CHECK: gdn_tile.ring_wait %[[MADE]][%[[I]]]
+// CHECK-NOT: gdn_tile.ring_wait
 // CHECK-NOT: gdn_tile.ahead
-// CHECK: gdn_tile.refine if
+// CHECK: gdn_tile.ring_wait %[[MADE]][%[[I]]]
+// CHECK: %[[FACTORS:.*]] = gdn_tile.stage %[[F]]
+// CHECK: gdn_tile.load %[[FACTORS]]
+// CHECK: gdn_tile.mma
+// CHECK-NEXT: gdn_tile.ring_wait %[[VALUES]][%[[I]]]
+// CHECK: %[[VT:.*]] = gdn_tile.stage %[[V]]
+// CHECK-NEXT: gdn_tile.refine if {{.*}} state(%{{.*}}, %[[VT]])
 // CHECK: gdn_tile.ring_release %[[VALUES]][%[[I]]]
 // CHECK-NEXT: gdn_tile.ring_release %[[MADE]][%[[I]]]
 // CHECK: gdn_tile.role "ahead" warps(8) teams(2) registers(120) {

@@ -462,6 +462,18 @@ void Specializer::replaceTiles(const Guarded &guarded, Value iteration) {
     replaceTile(tile, tileAt(buffers, stage));
 }
 
+// The first op of a block that uses any of `tiles`, itself or in a region; the
+// last op, if none does.
+static Operation *findFirstUse(Block &block, ArrayRef<Value> tiles) {
+  Operation *first = block.getTerminator();
+  for (Value tile : tiles)
+    for (Operation *user : tile.getUsers())
+      if (Operation *place = block.findAncestorOpInBlock(*user);
+          place && place->isBeforeInBlock(first))
+        first = place;
+  return first;
+}
+
 void Specializer::buildLeadMath() {
   LeadLoop &lead = *candidate.lead;
   for (CopyInOp copy : lead.copies.copies)
@@ -469,13 +481,8 @@ void Specializer::buildLeadMath() {
   Block *body = lead.loop.getBody();
   Value iteration = lead.loop.getInductionVar();
   for (Loaded &group : leadLoaded) {
-    // In front of the first use: products need not wait for what is added.
-    auto uses = [&](Operation &op) {
-      return llvm::any_of(op.getOperands(), [&](Value operand) {
-        return llvm::is_contained(group.tiles, operand);
-      });
-    };
-    b.setInsertionPoint(&*llvm::find_if(*body, uses));
+    // Products need not wait for what is added.
+    b.setInsertionPoint(findFirstUse(*body, group.tiles));
     replaceTiles(group, iteration);
   }
   b.setInsertionPoint(body->getTerminator());
@@ -501,15 +508,24 @@ void Specializer::buildMath() {
     candidate.ahead->op.erase();
   b.setInsertionPointToStart(body);
   Value iteration = iterationOf(loop.getInductionVar());
+  // Beside a role that runs ahead rings are several, and the stage of each is
+  // waited for where it is used first: what that role makes comes last.
+  auto setPlaceOfWait = [&](const Guarded &guarded) {
+    if (candidate.ahead)
+      b.setInsertionPoint(findFirstUse(*body, guarded.tiles));
+  };
   for (Loaded &group : loaded) {
+    setPlaceOfWait(group);
     if (group.isOfMath)
       replaceTiles(group, iteration);
     else
       for (Value tile : group.tiles)
         tile.getDefiningOp()->erase();
   }
-  if (candidate.ahead)
+  if (candidate.ahead) {
+    setPlaceOfWait(aheadTiles);
     takeOver(iteration);
+  }
   if (storeTiles.ring)
     handOver(iteration);
   b.setInsertionPoint(body->getTerminator());

@@ -194,7 +194,7 @@ def GdnTileSpecializeWarpsPass
 
     What a `gdn_tile.ahead` of the loop's body does gets a role of its own, too: *ahead*, of as many teams of
     four warps as it says, which take turns. Tiles that it reads are copied n iterations ahead,
-    those that only math reads 2; the tiles that it writes have a stage for each team, two at least, acquired in
+    those that only math reads 2, and *math* waits for a stage where it uses it first; the tiles that it writes have a stage for each team, two at least, acquired in
     front of the first store. A branch that is one refinement with such a tile becomes a condition of it. What runs ahead
     stays in its place if the rest of the iteration writes its tiles, or if it needs what is no number.
 
