@@ -33,7 +33,8 @@ void mlir::gdn::buildGdnToTilePipeline(OpPassManager &pm,
   buildBufferizePipeline(pm);
   std::optional<GpuTarget> target = lookUpGpuTarget(options.target);
   pm.addPass(
-      createConvertGdnToTilePass({target ? 64 * target->hasWarpgroupMma() : 1,
+      createConvertGdnToTilePass({target ? target->multiprocessors : 1,
+                                  target ? 64 * target->hasWarpgroupMma() : 1,
                                   target && target->hasWarpgroupMma()}));
   // Folds the sizes that are known and merges equal loads and broadcasts.
   pm.addPass(createCanonicalizerPass());

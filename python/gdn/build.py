@@ -214,6 +214,7 @@ def schedule(
     wide_from=0,
     overlap=False,
     scores_ahead=False,
+    resident_from=0,
 ):
     """Text of a schedule attribute, for the argument `schedule` of the builders.
 
@@ -240,6 +241,8 @@ def schedule(
         text += f", wide_from = {wide_from}"
     if scores_ahead:
         text += ", scores_ahead = true"
+    if resident_from:
+        text += f", resident_from = {resident_from}"
     return f"#gdn.schedule<{text}>"
 
 

@@ -117,6 +117,7 @@ class Problem:
     stages: int = 2
     wide_from: int = 0
     scores_ahead: bool = False
+    resident_from: int = 0
     phases: str = "split"
     segments: int = 0
     segment_chunks: int = 1
@@ -139,7 +140,7 @@ class Problem:
             phases = "segmented" if self.segments else self.phases
             segmented = dict(segments=self.segments, segment_chunks=self.segment_chunks) if self.segments else {}
             options = dict(segmented, precision=self.precision, wide_from=self.wide_from)
-            options["scores_ahead"] = self.scores_ahead
+            options |= dict(scores_ahead=self.scores_ahead, resident_from=self.resident_from)
             schedule = build.schedule(phases, self.chunk, block, self.stages, **options)
         if forced:
             schedule = forced(self)

@@ -157,7 +157,10 @@ def test_scores_beside_the_scan_do_not_spill(heads, form):
     tool = need_tool("gdn-compile")
     if shutil.which("ptxas") is None:
         skip_or_fail("ptxas is not on PATH")
-    schedule = build.schedule("split", 64, 128, 3, scores_ahead=True)
+    # With heads in fours blocks that make T may stay.
+    stays = heads == (4, 4)
+    schedule = build.schedule("split", 64, 128, 3, scores_ahead=True, resident_from=32 * stays)
+    kernels = {"scan", "prepare_inverse", *(["prepare_resident"] if stays else [])}
     for model in ("delta", "gated_delta"):
         for size in (64, 128):
             shape = dict(Hqk=heads[0], Hv=heads[1], K=size, V=128, schedule=schedule)
@@ -167,4 +170,6 @@ def test_scores_beside_the_scan_do_not_spill(heads, form):
             )
             assert done.returncode == 0 and "(C75" not in done.stderr, f"{model}: {done.stderr}"
             spilled = dict(re.findall(r"forward_(\w+): \d+ registers, (\d+) bytes spilled", done.stderr))
-            assert spilled == {"scan": "0", "prepare_inverse": "0"}, f"{model}: {done.stderr}"
+            # Of a length that is known one kernel is left.
+            expected = kernels - {"prepare_inverse"} if stays and form == "known" else kernels
+            assert spilled == dict.fromkeys(expected, "0"), f"{model}: {done.stderr}"

@@ -89,6 +89,8 @@ def ConvertGdnToTilePass : Pass<"convert-gdn-to-tile", "mlir::ModuleOp"> {
     next.
   }];
   let options = [
+    Option<"multiprocessors", "multiprocessors", "int64_t", /*default=*/"1",
+           "blocks of a kernel whose blocks stay: as many as run at once">,
     Option<"lowScores", "low-scores", "int64_t", /*default=*/"1",
            "in chunks with split rows P has a second part too where the chunk, K and the rows of a "
            "block are multiples of this (0: nowhere): without products of warpgroups, which take "

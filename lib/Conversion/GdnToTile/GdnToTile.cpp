@@ -8,6 +8,7 @@
 #include "RecurrencePlan.h"
 #include "RowKernels.h"
 #include "SizeChecks.h"
+#include "WarpPrepareKernel.h"
 
 #include "gdn/Conversion/Passes.h"
 
@@ -88,14 +89,27 @@ LogicalResult checkScoresAhead(RecurrencePlan &plan) {
                     (plan.wideFrom ? 2 : 1) * plan.valueBlock == kAheadRows);
 }
 
+LogicalResult checkResident(RecurrencePlan &plan) {
+  if (plan.group == 1 && plan.keyHeads % WarpPrepareKernel::kHeadsOfCopy == 0 &&
+      (plan.keyPad == 64 || plan.keyPad == 128))
+    return success();
+  return plan.op.emitOpError("resident_from in a tile program needs one value "
+                             "head for each key head, heads in fours, and 64 "
+                             "or 128 key channels, but has ")
+         << plan.keyHeads << " key heads, " << plan.valueHeads
+         << " value heads and K = " << plan.keySize;
+}
+
 LogicalResult convertRecurrence(RecurrenceOp op, StateStart start,
                                 const RecurrenceInputs &inputs,
-                                int64_t lowScores, bool hasRoles) {
+                                int64_t lowScores, bool hasRoles,
+                                int64_t multiprocessors) {
   FailureOr<RecurrencePlan> plan = planRecurrence(op);
   if (failed(plan))
     return failure();
   plan->start = start;
   plan->hasRoles = hasRoles;
+  plan->residentBlocks = multiprocessors;
   // Copies of q and k with a gate per channel hold decays, which P does not.
   if (plan->isUnit && plan->gateKind != GateKind::Channel)
     plan->lowScores = lowScores;
@@ -114,7 +128,8 @@ LogicalResult convertRecurrence(RecurrenceOp op, StateStart start,
   case Phases::Split:
   case Phases::Segmented:
     if (failed(checkScan(*plan)) ||
-        (plan->scoresAhead && failed(checkScoresAhead(*plan))))
+        (plan->scoresAhead && failed(checkScoresAhead(*plan))) ||
+        (plan->residentFrom && failed(checkResident(*plan))))
       return failure();
     plan->takeInputs(inputs);
     planScans(*plan);
@@ -154,7 +169,7 @@ struct ConvertGdnToTilePass
           llvm::TypeSwitch<Operation *, LogicalResult>(op)
               .Case([&](RecurrenceOp recurrence) {
                 return convertRecurrence(recurrence, starts[op], inputs[op],
-                                         lowScores, roles);
+                                         lowScores, roles, multiprocessors);
               })
               .Case(buildL2NormKernel)
               .Case(buildGatedRMSNormKernel)

@@ -72,6 +72,7 @@ FailureOr<RecurrencePlan> mlir::gdn::planRecurrence(RecurrenceOp op) {
   plan.isFused = schedule.getPhases() == Phases::Fused;
   plan.wideFrom = schedule.getWideFrom();
   plan.scoresAhead = schedule.getScoresAhead();
+  plan.residentFrom = schedule.getResidentFrom();
   plan.keyHeads = op.getNumKeyHeads();
   plan.valueHeads = op.getNumValueHeads();
   plan.group = op.getGroupSize();
@@ -203,6 +204,21 @@ Value RecurrencePlan::isWide(ImplicitLocOpBuilder &b, Value count,
   };
   Value blocks = b.createOrFold<arith::MulIOp>(count, index(each));
   Value times = b.createOrFold<arith::DivUIOp>(blocks, index(wideFrom));
+  return b.createOrFold<arith::MinUIOp>(times, index(1));
+}
+
+Value RecurrencePlan::areLong(ImplicitLocOpBuilder &b) const {
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, value);
+  };
+  // Raw inputs would need tiles more that pass from role to role.
+  if (!residentFrom || !inputs.getOps().empty())
+    return index(0);
+  Value least = index(residentFrom * chunk);
+  if (offsets)
+    least = b.createOrFold<arith::MulIOp>(
+        b.createOrFold<arith::MaxUIOp>(sequences, index(1)), least);
+  Value times = b.createOrFold<arith::DivUIOp>(length, least);
   return b.createOrFold<arith::MinUIOp>(times, index(1));
 }
 

@@ -89,6 +89,9 @@ struct RecurrencePlan {
   bool isFused;
   /// Blocks of `kAheadRows` rows of the state make P themselves.
   bool scoresAhead;
+  /// Chunks of a sequence, in the mean, from which blocks that make T alone
+  /// stay, and how many of them run at once; 0: they do not stay.
+  int64_t residentFrom = 0, residentBlocks = 0;
   /// Of T, and of P, the workspace holds the blocks of 16 tokens on and below
   /// the diagonal, else whole matrices.
   bool isPackedInverse, isPackedScores;
@@ -231,6 +234,8 @@ struct RecurrencePlan {
            hasRoles && !hasErase && !write && (!isHigh || keyPad % 64 == 0);
   }
   bool splitsTransitions() const { return !type.isF32() && keyPad <= 128; }
+  /// 1 if sequences have `residentFrom` chunks or more in the mean, else 0.
+  Value areLong(ImplicitLocOpBuilder &b) const;
   /// 1 if `count` times `each` is `wideFrom` or more, else 0.
   Value isWide(ImplicitLocOpBuilder &b, Value count, int64_t each) const;
   int64_t getValueBlocks() const {

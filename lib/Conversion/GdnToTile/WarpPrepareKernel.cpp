@@ -22,8 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PrepareKernel.h"
-#include "WarpInverse.h"
+#include "WarpPrepareKernel.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -31,8 +30,6 @@
 
 using namespace mlir;
 using namespace mlir::gdn;
-
-namespace {
 
 constexpr int64_t kBlock = WarpInverse::kBlock;
 // Blocks between one and that whose q and k it fetches ahead: about as many as
@@ -44,87 +41,38 @@ constexpr int64_t kMostGuessed = 2;
 // Columns of a fragment of the gates, or betas, of a block's heads.
 constexpr int64_t kHeadColumns = 8;
 
-class WarpPrepareKernel {
-public:
-  /// With P, or only T.
-  WarpPrepareKernel(RecurrencePlan &plan, bool withScores);
-
-  /// The kernel, and its launch `count` times, 0 or 1.
-  void build(Value count);
-
-private:
-  void addArguments();
-  void buildChunk();
-  void copyTiles();
-  Value makeTile(Value memref, function_ref<Value(Value raw)> make);
-  void makeGatesAndBetas();
-  void prefetchTiles();
-  void buildProducts();
-  Value multiplyTiles(int64_t i);
-  Value mergeProducts(Value squares, Value read);
-  void buildTask(Value item);
-  void buildHead(Value item, bool makesInverse, bool makesScores);
-  void loadBeta(Value item);
-  void sumGates(Value item, bool isWritten);
-  void storeZeroSums();
-  void writeRow(int64_t i);
-  Value lateSums(int64_t i);
-  Value decayOf(Value late, int64_t j, bool isDiagonal);
-  Access tokensOf(Value memref, Value rowOf, Value rowsOf, Value headOf);
-  Value blockOf(Value tile, int64_t row, int64_t col);
-  Value rowsOf(Value vector, int64_t block);
-  Value headsLeft();
-  /// A tile for each key head; one has no dimension of its own.
-  Value tileOfKeys(int64_t rows, int64_t columns, Type type) {
-    if (keys == 1)
-      return k.tile({rows, columns}, type);
-    return k.tile({keys, rows, columns}, type);
+static StringRef getName(WarpPrepareKernel::Form form) {
+  switch (form) {
+  case WarpPrepareKernel::Form::All:
+    return "prepare";
+  case WarpPrepareKernel::Form::Inverse:
+    return "prepare_inverse";
+  case WarpPrepareKernel::Form::Resident:
+    return "prepare_resident";
   }
-  Value tileAt(Value tiles, Value number) {
-    return keys == 1 ? tiles : k.stage(tiles, number);
-  }
-
-  RecurrencePlan &plan;
-  bool withScores;
-  int64_t c, kp, blocks;
-  /// Key heads and value heads of a block, blocks of a key head, and warps of a
-  /// value head.
-  int64_t keys, heads, parts, tasks;
-  KernelBuilder k;
-  SequenceMap sequences;
-  // Arguments.
-  Value q, key, gate, beta, rate, bias, inverse, scores, gates;
-  // Tiles of the block; what normalises keys and queries, if they are raw.
-  Value qTiles, kTiles, gateTile, betaTile, allProducts, allKeyFactors,
-      queryFactors;
-  // The chunk and its heads.
-  Value slot, row, rows, keyHead, firstHead;
-  // The warp's head: its products, beta and gates' sums, and what becomes of
-  // it.
-  Value head, products, keyFactors, headBeta, betaRow, sums;
-  std::optional<WarpInverse> result;
-  std::optional<InverseWriter> inverseRows;
-  std::optional<LowerBlocks> scoreRows;
-};
-
-} // namespace
+  llvm_unreachable("unknown form");
+}
 
 // Sixteen warps on an SM, as many as have 128 registers.
-WarpPrepareKernel::WarpPrepareKernel(RecurrencePlan &plan, bool withScores)
-    : plan(plan), withScores(withScores), c(plan.chunk), kp(plan.keyPad),
+WarpPrepareKernel::WarpPrepareKernel(RecurrencePlan &plan, Form form)
+    : plan(plan), withScores(form == Form::All),
+      isResident(form == Form::Resident), c(plan.chunk), kp(plan.keyPad),
       blocks(plan.chunk / kBlock), parts(llvm::divideCeil(plan.group, blocks)),
-      k(plan.op, withScores ? "prepare" : "prepare_inverse",
-        gdn_tile::KernelAttr::get(plan.op.getContext(), blocks,
-                                  gdn_tile::FragmentLayoutKind::Accumulator, 0,
-                                  4, plan.keyPad > 128 ? 0 : 16 / blocks)),
+      k(plan.op, getName(form),
+        gdn_tile::KernelAttr::get(
+            plan.op.getContext(), blocks,
+            gdn_tile::FragmentLayoutKind::Accumulator, 0, 4,
+            plan.keyPad > 128 || isResident ? 0 : 16 / blocks)),
       sequences(k, plan.getSequences()) {
   heads = llvm::divideCeil(plan.group, parts);
   // Warps without a head of their own make P, or T of another key head: the
   // products of two key heads with q would not fit the registers.
-  keys = !withScores && plan.group == 1 && plan.keyHeads % 2 == 0 && blocks >= 4
+  keys = form == Form::Inverse && plan.group == 1 && plan.keyHeads % 2 == 0 &&
+                 blocks >= 4
              ? 2
              : 1;
   heads *= keys;
+  copiedHeads = isResident ? kHeadsOfCopy : heads;
   tasks = plan.isDelta && withScores && 2 * heads <= blocks ? 2 : 1;
 }
 
@@ -146,6 +94,8 @@ void WarpPrepareKernel::addArguments() {
 
 // Value heads of the block: the last one of a key head may have fewer.
 Value WarpPrepareKernel::headsLeft() {
+  if (isResident)
+    return k.index(copiedHeads);
   if (keys > 1 || plan.group % heads == 0)
     return k.index(heads);
   Value part = k.rem(k.blockId(), k.index(parts));
@@ -153,25 +103,28 @@ Value WarpPrepareKernel::headsLeft() {
   return k.min(k.index(heads), left);
 }
 
-void WarpPrepareKernel::copyTiles() {
-  Type f32 = k.getF32Type();
+void WarpPrepareKernel::allocateInputs() {
   kTiles = tileOfKeys(c, kp, plan.type);
   if (q)
     qTiles = tileOfKeys(c, kp, plan.type);
+  Type f32 = k.getF32Type();
+  if (gate && !plan.inputs.makesGate())
+    gateTile = k.tile({c, copiedHeads}, f32);
+  if (beta && !plan.inputs.makesBeta())
+    betaTile = k.tile({c, copiedHeads}, f32);
+}
+
+void WarpPrepareKernel::copyTiles() {
   for (auto [memref, tiles] : {std::pair(key, kTiles), std::pair(q, qTiles)})
     for (int64_t i = 0; memref && i < keys; ++i)
       k.copyIn(tokensOf(memref, row, rows, k.add(keyHead, k.index(i))),
                tileAt(tiles, k.index(i)));
-  for (auto [memref, tile, isMade] :
-       {std::tuple(gate, &gateTile, plan.inputs.makesGate()),
-        std::tuple(beta, &betaTile, plan.inputs.makesBeta())}) {
-    if (!memref || isMade)
-      continue;
-    // One copy for all heads, whose values of a token are neighbours: copies of
-    // single heads would fetch each sector once for each of them.
-    *tile = k.tile({c, heads}, f32);
-    k.copyIn({memref, {row, firstHead}, {0, 1}, {rows, headsLeft()}}, *tile);
-  }
+  // One copy for all heads, whose values of a token are neighbours: copies of
+  // single heads would fetch each sector once for each of them.
+  for (auto [memref, tile] :
+       {std::pair(gate, gateTile), std::pair(beta, betaTile)})
+    if (tile)
+      k.copyIn({memref, {row, firstHead}, {0, 1}, {rows, headsLeft()}}, tile);
 }
 
 // What `make` makes of the values of all heads; 0 for tokens behind the end.
@@ -282,6 +235,11 @@ Value WarpPrepareKernel::multiplyTiles(int64_t i) {
   return ofRows ? k.fmul(merged, ofRows) : merged;
 }
 
+void WarpPrepareKernel::allocateProducts() {
+  allProducts = tileOfKeys(c + WarpInverse::kProductRowPad,
+                           c + WarpInverse::kProductPad, k.getF32Type());
+}
+
 void WarpPrepareKernel::buildProducts() {
   if (plan.normalises) {
     SmallVector<int64_t, 2> shape(keys > 1, keys);
@@ -293,11 +251,12 @@ void WarpPrepareKernel::buildProducts() {
   SmallVector<Value> all;
   for (int64_t i = 0; i < keys; ++i)
     all.push_back(multiplyTiles(i));
-  for (Value tiles : {kTiles, qTiles})
-    if (tiles)
-      k.free(tiles);
-  allProducts = tileOfKeys(c + WarpInverse::kProductRowPad,
-                           c + WarpInverse::kProductPad, k.getF32Type());
+  if (!isResident) {
+    for (Value tiles : {kTiles, qTiles})
+      if (tiles)
+        k.free(tiles);
+    allocateProducts();
+  }
   for (auto [i, merged] : llvm::enumerate(all))
     k.store(merged, {tileAt(allProducts, k.index(i)),
                      {k.index(0), k.index(0)},
@@ -459,6 +418,7 @@ void WarpPrepareKernel::buildTask(Value item) {
 }
 
 void WarpPrepareKernel::buildChunk() {
+  allocateInputs();
   copyTiles();
   prefetchTiles();
   makeGatesAndBetas();
@@ -478,6 +438,8 @@ Access WarpPrepareKernel::tokensOf(Value memref, Value rowOf, Value rowsOf,
 
 void WarpPrepareKernel::build(Value count) {
   addArguments();
+  if (isResident)
+    return buildResident(count);
   k.startAtEnd();
   int64_t blocksPerSlot = plan.keyHeads / keys * parts;
   Value perSlot = k.index(blocksPerSlot);
@@ -507,10 +469,15 @@ void WarpPrepareKernel::build(Value count) {
 void mlir::gdn::buildWarpPrepareKernel(RecurrencePlan &plan) {
   ImplicitLocOpBuilder host(plan.op.getLoc(), plan.op);
   Value one = arith::ConstantIndexOp::create(host, 1);
+  using Form = WarpPrepareKernel::Form;
   // A launch of no blocks is none.
-  if (!isConstantIntValue(plan.needsScores, 0))
-    WarpPrepareKernel(plan, /*withScores=*/true).build(plan.needsScores);
-  if (!isConstantIntValue(plan.needsScores, 1))
-    WarpPrepareKernel(plan, /*withScores=*/false)
-        .build(host.createOrFold<arith::SubIOp>(one, plan.needsScores));
+  auto build = [&](Form form, Value count) {
+    if (!isConstantIntValue(count, 0))
+      WarpPrepareKernel(plan, form).build(count);
+  };
+  build(Form::All, plan.needsScores);
+  Value alone = host.createOrFold<arith::SubIOp>(one, plan.needsScores);
+  Value stays = host.createOrFold<arith::MulIOp>(alone, plan.areLong(host));
+  build(Form::Resident, stays);
+  build(Form::Inverse, host.createOrFold<arith::SubIOp>(alone, stays));
 }

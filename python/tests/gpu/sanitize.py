@@ -198,6 +198,11 @@ def runs():
     cases["scores_ahead"] = Recurrence(
         "gated_delta", 1, 600, 2, 2, 128, 128, schedule=build.schedule("split", 64, 128, 3, scores_ahead=True)
     )
+    # More chunks of heads than blocks, of which some so take two.
+    cases["resident"] = Recurrence(
+        "gated_delta", 1, 2500, 4, 4, 64, 64, starts=(0, 0, 1, 1300, 1300, 2500),
+        schedule=build.schedule("split", 64, 128, 3, scores_ahead=True, resident_from=1),
+    )  # fmt: skip
     cases["pool_segmented"] = Recurrence(
         "gated_delta", 3, 70, 1, 2, 64, 32, slots=(3, -1, 0), pool=4,
         schedule=build.schedule("segmented", 16, 32, 2, segments=15),

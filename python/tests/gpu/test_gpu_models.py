@@ -279,6 +279,35 @@ def test_scores_beside_the_scan(model, Hqk, hard):
     check_beside_the_scan(base, dict(value_block=64, scores_ahead=False), hard)
 
 
+@pytest.mark.parametrize("K", (64, 128))
+@pytest.mark.parametrize("model", ("delta", "gated_delta"))
+def test_blocks_that_stay(model, K):
+    """T of long sequences has the bits of the other kernel, whichever has run before, with several chunks of heads
+    for each block, empty sequences, and second parts."""
+    starts = (0, 0, 1, 4000, 4000, 8010, 12500, 12500)
+    p = Problem(model, Hqk=4, Hv=4, T=starts[-1], K=K, V=128, starts=starts)
+    p = p.but(stages=3, chunk=64, value_block=128, scores_ahead=True)
+    (stays,), (usual,) = load(p.but(resident_from=1).text()), load(p.text())
+    x = inputs(p)
+    x["k"][:, 100:140] = x["k"][:, 100:101]
+    want = expected(p, x)
+    for _ in range(3):
+        got, other = run(stays, x), run(usual, x)
+        check(p, got, want)
+        assert all(same_bits(a, b) for a, b in zip(got, other))
+
+
+@pytest.mark.parametrize("starts", ((0, 128, 256), (0, 3, 255), None), ids=("mean of two", "less", "dense"))
+def test_mean_length_decides(starts):
+    """Two kernels in one set: of two chunks in the mean, of less, and of dense sequences."""
+    B, T = (1, starts[-1]) if starts else (3, 128)
+    p = Problem("gated_delta", Hqk=4, Hv=4, B=B, T=T, K=128, V=128, starts=starts)
+    p = p.but(stages=3, chunk=64, value_block=128, scores_ahead=True, resident_from=2)
+    (kernel,) = load(p.text())
+    x = inputs(p)
+    check(p, run(kernel, x), expected(p, x))
+
+
 @pytest.mark.parametrize("scores_ahead", (False, True))
 def test_number_of_sequences_decides(scores_ahead):
     """One kernel set, blocks of 128 rows from nine blocks of 64 on: the same bits for one sequence and for two."""

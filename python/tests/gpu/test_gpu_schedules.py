@@ -23,7 +23,7 @@ from gpu_support import COMPILE_ONLY, Problem, check, expected, inputs, load, ru
 
 CASES = ("d01", "d02", "d03", "d04", "d05", "d06", "d07", "d08", "d09", "d13", "d14", "d15", "d16", "d25")
 ONLY = {"model": ("gated_delta", "kda"), "chunk": (64,)}
-REFUSED = re.compile(r"(phases|scores_ahead) .*need|shared memory|registers of a thread")
+REFUSED = re.compile(r"(phases|scores_ahead|resident_from) .*need|shared memory|registers of a thread")
 
 
 def block(p, most=64):
@@ -45,6 +45,8 @@ SCHEDULES = {
     # P beside the scan: in all blocks, and in those that the number of sequences decides for.
     "ahead": lambda p: build.schedule("split", 64, 128, 2, scores_ahead=True),
     "wide_ahead": lambda p: build.schedule("segmented", 64, 64, 2, 5, 1, wide_from=2 * p.Hv + 1, scores_ahead=True),
+    # T by blocks that stay.
+    "resident": lambda p: build.schedule("split", 64, 128, 2, scores_ahead=True, resident_from=1),
     "step": lambda p: build.schedule("step", 16, 8),
     "eights": lambda p: build.schedule("step", 8, 16),
     "few": lambda p: build.schedule("step", 16, 8, warps=4, streaming=True, overlap=not target().startswith("sm_8")),

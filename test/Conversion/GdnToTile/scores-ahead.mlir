@@ -1,4 +1,4 @@
-// RUN: gdn-opt %s -split-input-file -convert-gdn-to-tile -canonicalize -cse -verify-diagnostics | FileCheck %s
+// RUN: gdn-opt %s -split-input-file -convert-gdn-to-tile="multiprocessors=132" -canonicalize -cse -verify-diagnostics | FileCheck %s
 
 // Blocks of 128 rows make P ahead of the scan, from q, k and rows of the factors; the prepare kernel in front of them
 // reads no q. From 9 blocks of 64 rows on these two run, below the usual ones: two kernels get no blocks, and P has a place
@@ -181,5 +181,80 @@ func.func @many_keys(%q: memref<1x128x1x160xbf16>, %b: memref<1x128x1xf32>, %s: 
   gdn.recurrence ins(%q, %q, %q : memref<1x128x1x160xbf16>, memref<1x128x1x160xbf16>, memref<1x128x1x160xbf16>) beta(%b : memref<1x128x1xf32>)
       outs(%q, %s : memref<1x128x1x160xbf16>, memref<1x1x160x160xf32>)
       {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 128, stages = 2, scores_ahead = true>}
+  return
+}
+
+// -----
+
+// T of long sequences by blocks that stay: three prepare kernels, of which one runs. With packed sequences the mean length counts.
+
+// CHECK-LABEL: func @resident_prepare_resident(
+// CHECK-SAME: #gdn_tile.kernel<warps = 4, layout = accumulator>
+// CHECK-DAG: %[[K:.*]] = memref.alloc() : memref<64x128xbf16
+// CHECK-DAG: %[[M:.*]] = memref.alloc() : memref<65x72xf32
+// CHECK-NOT: memref.alloc() : memref<64x128
+// From the last chunk and head to the first, as many blocks on as there are.
+// CHECK: %[[LAST:.*]] = arith.subi %[[ITEMS:.*]], %c1
+// CHECK: %[[ID:.*]] = gdn_tile.block_id : index
+// CHECK: %[[FIRST:.*]] = arith.subi %[[LAST]], %[[ID]]
+// CHECK: %[[LEFT:.*]] = arith.subi %[[ITEMS]], %[[ID]]
+// CHECK: %[[TURNS:.*]] = arith.ceildivui %[[LEFT]], %[[BLOCKS:.*]] : index
+// CHECK: scf.for %[[I:.*]] = %c0 to %[[TURNS]] step %c1 {
+// CHECK: %[[ON:.*]] = arith.muli %[[I]], %[[BLOCKS]]
+// CHECK: %[[AT:.*]] = arith.subi %[[FIRST]], %[[ON]]
+// CHECK: %[[ITEM:.*]] = arith.andi %[[AT]], %c2147483647
+// CHECK: %[[SLOT:.*]] = arith.divui %[[ITEM]], %c8
+// CHECK: %[[HEAD:.*]] = arith.remui %[[ITEM]], %c8
+// CHECK: %[[FOURS:.*]] = arith.divui %[[HEAD]], %c4
+// CHECK: %[[FOUR:.*]] = arith.muli %[[FOURS]], %c4
+// CHECK: gdn_tile.find_sequence %[[SLOT]]
+// A slot without a chunk has no rows.
+// CHECK: %[[SOME:.*]] = arith.minsi %{{.*}}, %c64
+// CHECK: %[[ROWS:.*]] = arith.maxsi %[[SOME]], %c0
+// CHECK: gdn_tile.copy_in %{{.*}}[%{{.*}}, %[[HEAD]], %c0] dims [0, 2] valid(%[[ROWS]], %c128) to %[[K]]
+// The gates and betas of four heads, of which one is a column.
+// CHECK: gdn_tile.copy_in %{{.*}}[%{{.*}}, %[[FOUR]]] dims [0, 1] valid(%[[ROWS]], %c4) to %[[G:.*]] : memref<?x8xf32>
+// CHECK: gdn_tile.copy_in %{{.*}}[%{{.*}}, %[[FOUR]]] dims [0, 1] valid(%[[ROWS]], %c4) to %[[B:.*]] : memref<?x8xf32>
+// CHECK: gdn_tile.ahead teams(1) {
+// CHECK:   %[[KK:.*]] = gdn_tile.mma %{{.*}}, %[[K]] {transpose_b}
+// CHECK:   gdn_tile.store %[[KK]], %[[M]]
+// CHECK: }
+// CHECK: %[[COLUMN:.*]] = arith.subi %[[HEAD]], %[[FOUR]]
+// CHECK: gdn_tile.each_warp (%{{.*}}) in (%c1) {
+// CHECK: gdn_tile.load %[[B]][%c0, %[[COLUMN]]] dims [0]
+// CHECK: gdn_tile.cumsum %{{.*}} of %[[G]] column %[[COLUMN]]
+// CHECK: gdn_tile.block_inverse %[[M]]
+// CHECK: } {gdn_tile.stages = 4 : i64, gdn_tile.teams = 5 : i64}
+// CHECK-LABEL: func @resident_prepare_inverse(
+// CHECK-LABEL: func @resident_scan(
+// CHECK-LABEL: func @resident(
+// CHECK-DAG: %[[T:.*]] = memref.dim %arg0, %c1
+// CHECK-DAG: %[[N:.*]] = memref.dim %arg5, %c0
+// CHECK: %[[SOME:.*]] = arith.maxui %[[N]], %c1
+// CHECK: %[[LEAST:.*]] = arith.muli %[[SOME]], %c128
+// CHECK: %[[MEANS:.*]] = arith.divui %[[T]], %[[LEAST]]
+// CHECK: %[[ARE_LONG:.*]] = arith.minui %[[MEANS]], %c1
+// CHECK: %[[ITEMS:.*]] = arith.muli %{{.*}}, %[[ARE_LONG]]
+// CHECK: %[[GRID:.*]] = arith.minui %[[ITEMS]], %c132
+// CHECK: gdn_tile.launch @resident_prepare_resident grid(%[[GRID]])
+// CHECK: %[[ARE_SHORT:.*]] = arith.subi %c1, %[[ARE_LONG]]
+// CHECK: %[[GRID:.*]] = arith.muli %{{.*}}, %[[ARE_SHORT]]
+// CHECK: gdn_tile.launch @resident_prepare_inverse grid(%[[GRID]])
+// CHECK: gdn_tile.launch @resident_scan grid{{.*}} {beside}
+func.func @resident(%q: memref<1x?x8x128xbf16>, %v: memref<1x?x8x128xbf16>, %g: memref<1x?x8xf32>, %b: memref<1x?x8xf32>, %at: memref<?xi32>, %s: memref<?x8x128x128xf32>) {
+  gdn.recurrence ins(%q, %q, %v : memref<1x?x8x128xbf16>, memref<1x?x8x128xbf16>, memref<1x?x8x128xbf16>)
+      gate(%g : memref<1x?x8xf32>) beta(%b : memref<1x?x8xf32>) offsets(%at : memref<?xi32>)
+      outs(%v, %s : memref<1x?x8x128xbf16>, memref<?x8x128x128xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 128, stages = 3, scores_ahead = true, resident_from = 2>}
+  return
+}
+
+// -----
+
+func.func @no_fours(%q: memref<1x128x6x64xbf16>, %b: memref<1x128x6xf32>, %s: memref<1x6x64x64xf32>) {
+  // expected-error @+1 {{resident_from in a tile program needs one value head for each key head, heads in fours, and 64 or 128 key channels, but has 6 key heads, 6 value heads and K = 64}}
+  gdn.recurrence ins(%q, %q, %q : memref<1x128x6x64xbf16>, memref<1x128x6x64xbf16>, memref<1x128x6x64xbf16>) beta(%b : memref<1x128x6xf32>)
+      outs(%q, %s : memref<1x128x6x64xbf16>, memref<1x6x64x64xf32>)
+      {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 128, stages = 2, scores_ahead = true, resident_from = 1>}
   return
 }

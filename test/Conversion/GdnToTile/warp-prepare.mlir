@@ -8,8 +8,8 @@
 // CHECK: %[[Q:.*]] = memref.alloc() : memref<32x64xbf16
 // The gates and betas of both heads.
 // CHECK: %[[G:.*]] = memref.alloc() : memref<32x2xf32
-// CHECK: gdn_tile.copy_in %{{.*}} dims [0, 1] valid(%{{.*}}, %c2) to %[[G]] : memref<64x4xf32>
 // CHECK: %[[B:.*]] = memref.alloc() : memref<32x2xf32
+// CHECK: gdn_tile.copy_in %{{.*}} dims [0, 1] valid(%{{.*}}, %c2) to %[[G]] : memref<64x4xf32>
 // CHECK: gdn_tile.copy_in %{{.*}} dims [0, 1] valid(%{{.*}}, %c2) to %[[B]] : memref<64x4xf32>
 // K Q^T above the diagonal and on it, K K^T below, in the bytes of the tiles of q and k.
 // CHECK: %[[KEYS:.*]] = gdn_tile.load %[[K]]

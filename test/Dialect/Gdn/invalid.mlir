@@ -423,3 +423,19 @@ func.func @f(%q: tensor<1x5x2x8xf32>, %k: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x
   %0:2 = gdn.recurrence ins(%q, %k, %v : tensor<1x5x2x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x4x6xf32>) outs(%o, %s : tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>) {schedule = #gdn.schedule<phases = fused, chunk = 64, value_block = 64, scores_ahead = true>} -> tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>
   return
 }
+
+// -----
+
+func.func @resident_alone(%q: tensor<1x5x2x8xf32>, %k: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x6xf32>, %o: tensor<1x5x4x6xf32>, %s: tensor<1x4x6x8xf32>) {
+  // expected-error @+1 {{schedule: resident_from belongs to scores_ahead}}
+  %0:2 = gdn.recurrence ins(%q, %k, %v : tensor<1x5x2x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x4x6xf32>) outs(%o, %s : tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>) {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 64, resident_from = 32>} -> tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>
+  return
+}
+
+// -----
+
+func.func @resident_below(%q: tensor<1x5x2x8xf32>, %k: tensor<1x5x2x8xf32>, %v: tensor<1x5x4x6xf32>, %o: tensor<1x5x4x6xf32>, %s: tensor<1x4x6x8xf32>) {
+  // expected-error @+1 {{schedule: resident_from must lie in 0..2147483647, but is -1}}
+  %0:2 = gdn.recurrence ins(%q, %k, %v : tensor<1x5x2x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x4x6xf32>) outs(%o, %s : tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>) {schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 128, scores_ahead = true, resident_from = -1>} -> tensor<1x5x4x6xf32>, tensor<1x4x6x8xf32>
+  return
+}

@@ -106,7 +106,7 @@ func.func @chunk(%g: tensor<16xf32>, %x: tensor<16x8xbf16>, %m: tensor<16x16xf32
 // CHECK-LABEL: func @segmented
 // CHECK: schedule = #gdn.schedule<phases = segmented, chunk = 16, value_block = 32, segments = 8>
 // CHECK: schedule = #gdn.schedule<phases = segmented, chunk = 16, value_block = 32, stages = 3, segments = 8, segment_chunks = 4>
-// CHECK: schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 32, wide_from = 133, scores_ahead = true>
+// CHECK: schedule = #gdn.schedule<phases = split, chunk = 16, value_block = 32, wide_from = 133, scores_ahead = true, resident_from = 7>
 func.func @segmented(%q: memref<1x9x1x16xf32>, %o: memref<1x9x1x16xf32>, %s: memref<1x1x16x16xf32>) {
   gdn.recurrence ins(%q, %q, %q : memref<1x9x1x16xf32>, memref<1x9x1x16xf32>, memref<1x9x1x16xf32>)
       outs(%o, %s : memref<1x9x1x16xf32>, memref<1x1x16x16xf32>)
@@ -116,7 +116,7 @@ func.func @segmented(%q: memref<1x9x1x16xf32>, %o: memref<1x9x1x16xf32>, %s: mem
       {schedule = #gdn.schedule<phases = segmented, chunk = 16, value_block = 32, stages = 3, segments = 8, segment_chunks = 4>}
   gdn.recurrence ins(%q, %q, %q : memref<1x9x1x16xf32>, memref<1x9x1x16xf32>, memref<1x9x1x16xf32>)
       outs(%o, %s : memref<1x9x1x16xf32>, memref<1x1x16x16xf32>)
-      {schedule = #gdn.schedule<wide_from = 133, scores_ahead = true, phases = split, chunk = 16, value_block = 32>}
+      {schedule = #gdn.schedule<wide_from = 133, resident_from = 7, scores_ahead = true, phases = split, chunk = 16, value_block = 32>}
   return
 }
 

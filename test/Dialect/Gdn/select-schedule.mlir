@@ -386,7 +386,7 @@ func.func @open_number(%q: tensor<?x?x32x128xf16>, %s: tensor<?x32x128x128xf32>)
 // rows make P themselves.
 
 // SM90-LABEL: func @open_number_delta
-// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 3, segment_chunks = 5, wide_from = 133, scores_ahead = true>
+// SM90: schedule = #gdn.schedule<phases = segmented, chunk = 64, value_block = 64, stages = 3, segments = 3, segment_chunks = 5, wide_from = 133, scores_ahead = true, resident_from = 32>
 // SM89-LABEL: func @open_number_delta
 func.func @open_number_delta(%q: tensor<?x?x32x128xbf16>, %g: tensor<?x?x32xf32>, %s: tensor<?x32x128x128xf32>) -> tensor<?x?x32x128xbf16> {
   %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<?x?x32x128xbf16>, tensor<?x?x32x128xbf16>, tensor<?x?x32x128xbf16>)
@@ -395,11 +395,40 @@ func.func @open_number_delta(%q: tensor<?x?x32x128xbf16>, %g: tensor<?x?x32xf32>
   return %0#0 : tensor<?x?x32x128xbf16>
 }
 
+// Of packed sequences the mean counts: four of 2048 tokens in the mean, and one less; heads that are not in fours have no such form.
+
+// SM90-LABEL: func @mean_of_32_chunks
+// SM90: scores_ahead = true, resident_from = 32>
+// SM90-LABEL: func @mean_below
+// SM90: scores_ahead = true>
+// SM90-LABEL: func @odd_heads
+// SM90: scores_ahead = true>
+// SM89-LABEL: func @mean_of_32_chunks
+// SM89-NOT: resident
+func.func @mean_of_32_chunks(%q: tensor<1x8192x32x128xbf16>, %g: tensor<1x8192x32xf32>, %at: tensor<5xi32>, %s: tensor<4x32x128x128xf32>) -> tensor<1x8192x32x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x8192x32x128xbf16>, tensor<1x8192x32x128xbf16>, tensor<1x8192x32x128xbf16>)
+      gate(%g : tensor<1x8192x32xf32>) beta(%g : tensor<1x8192x32xf32>) offsets(%at : tensor<5xi32>)
+      outs(%q, %s : tensor<1x8192x32x128xbf16>, tensor<4x32x128x128xf32>) -> tensor<1x8192x32x128xbf16>, tensor<4x32x128x128xf32>
+  return %0#0 : tensor<1x8192x32x128xbf16>
+}
+func.func @mean_below(%q: tensor<1x8191x32x128xbf16>, %g: tensor<1x8191x32xf32>, %at: tensor<5xi32>, %s: tensor<4x32x128x128xf32>) -> tensor<1x8191x32x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<1x8191x32x128xbf16>, tensor<1x8191x32x128xbf16>, tensor<1x8191x32x128xbf16>)
+      gate(%g : tensor<1x8191x32xf32>) beta(%g : tensor<1x8191x32xf32>) offsets(%at : tensor<5xi32>)
+      outs(%q, %s : tensor<1x8191x32x128xbf16>, tensor<4x32x128x128xf32>) -> tensor<1x8191x32x128xbf16>, tensor<4x32x128x128xf32>
+  return %0#0 : tensor<1x8191x32x128xbf16>
+}
+func.func @odd_heads(%q: tensor<8x8192x30x128xbf16>, %g: tensor<8x8192x30xf32>, %s: tensor<8x30x128x128xf32>) -> tensor<8x8192x30x128xbf16> {
+  %0:2 = gdn.recurrence ins(%q, %q, %q : tensor<8x8192x30x128xbf16>, tensor<8x8192x30x128xbf16>, tensor<8x8192x30x128xbf16>)
+      gate(%g : tensor<8x8192x30xf32>) beta(%g : tensor<8x8192x30xf32>)
+      outs(%q, %s : tensor<8x8192x30x128xbf16>, tensor<8x30x128x128xf32>) -> tensor<8x8192x30x128xbf16>, tensor<8x30x128x128xf32>
+  return %0#0 : tensor<8x8192x30x128xbf16>
+}
+
 // With a known number of sequences all blocks have 128 rows, or none; a single chunk has nothing ahead of it; two value
 // heads share their keys, and high precision and other targets have no such form.
 
 // SM90-LABEL: func @four_sequences(
-// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 128, stages = 3, scores_ahead = true>
+// SM90: schedule = #gdn.schedule<phases = split, chunk = 64, value_block = 128, stages = 3, scores_ahead = true, resident_from = 32>
 // SM90-LABEL: func @one_sequence(
 // SM90-NOT: scores_ahead
 // SM90-LABEL: func @one_chunk_of_many(

@@ -582,7 +582,7 @@ func.func @f() attributes {gdn_tile.kernel = #gdn_tile.kernel<warps = 4, layout 
   gdn_tile.roles {
     gdn_tile.role "math" warps(4) {
     }
-    // expected-error @+1 {{expects 1 to 3 teams of as many warps each, a power of two, but has 2 teams of 3 warps}}
+    // expected-error @+1 {{expects 1 to 8 teams of as many warps each, a power of two, but has 2 teams of 3 warps}}
     gdn_tile.role "ahead" warps(3) teams(2) {
     }
   }

@@ -246,3 +246,100 @@ func.func @wide(%k: memref<?x64xbf16>, %s: memref<128x64xf32>, %o: memref<?x128x
   gdn_tile.store %final, %s[%c0, %c0] dims [0, 1] : vector<128x64xf32>, memref<128x64xf32>
   return
 }
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+#kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
+
+// What does not run ahead is of single warps, which take turns: the warpgroup that runs ahead comes first, and each of the others finds
+// its iterations by its number. Of what it makes there are as many stages as warps take turns, of what only these read so many
+// more as are copied ahead. The rows of an iteration are looked for by the role that copies.
+
+// CHECK-LABEL: func @teams
+// CHECK: %[[KEYS:.*]] = gdn_tile.ring(%{{.*}} : memref<3x64x64xbf16, {{.*}}>) producers(3) consumers(4) : <3>
+// CHECK: %[[GATES:.*]] = gdn_tile.ring(%{{.*}} : memref<8x64xf32, {{.*}}>) producers(3) consumers(1) : <8>
+// CHECK: %[[MADE:.*]] = gdn_tile.ring(%{{.*}} : memref<5x64x64xf32, {{.*}}>) producers(4) consumers(1) : <5>
+// CHECK: gdn_tile.roles {
+// CHECK-NEXT: gdn_tile.role "ahead" warps(4) {
+// CHECK: scf.for %[[I:.*]] = %c0 to %arg4 step %c1 {
+// CHECK-NOT: gdn_tile.find_sequence
+// CHECK: gdn_tile.ring_wait %[[KEYS]][%[[I]]]
+// CHECK: gdn_tile.mma
+// CHECK: gdn_tile.ring_release %[[KEYS]][%[[I]]]
+// CHECK: %[[SLOT:.*]] = gdn_tile.ring_acquire %[[MADE]][%[[I]]]
+// CHECK: gdn_tile.ring_commit %[[SLOT]]
+// CHECK: gdn_tile.role "math" warps(5) teams(5) {
+// CHECK: %[[TEAM:.*]] = gdn_tile.team
+// CHECK-NEXT: %[[FIVE:.*]] = arith.constant 5 : index
+// CHECK-NEXT: scf.for %[[I:.*]] = %[[TEAM]] to %arg4 step %[[FIVE]] {
+// CHECK-DAG: gdn_tile.ring_wait %[[GATES]][%[[I]]]
+// CHECK-DAG: gdn_tile.ring_wait %[[MADE]][%[[I]]]
+// CHECK: gdn_tile.each_warp
+// CHECK: gdn_tile.ring_release %[[GATES]][%[[I]]]
+// CHECK-NEXT: gdn_tile.ring_release %[[MADE]][%[[I]]]
+// CHECK-NEXT: }
+// CHECK-NOT: gdn_tile.teams
+// CHECK: gdn_tile.role "load" warps(3) {
+// CHECK: scf.for
+// CHECK: gdn_tile.find_sequence
+// CHECK: gdn_tile.ring_acquire %[[KEYS]]
+// CHECK: gdn_tile.ring_acquire %[[GATES]]
+func.func @teams(%k: memref<?x64xbf16>, %g: memref<?xf32>, %at: memref<?xi32>, %o: memref<?x64xf32>, %n: index)
+    attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %gt = memref.alloc() : memref<64xf32, #shared>
+  %m = memref.alloc() : memref<64x64xf32, #shared>
+  scf.for %i = %c0 to %n step %c1 {
+    %s = gdn_tile.find_sequence %i in %at count %c2 chunk 64 : memref<?xi32>
+    gdn_tile.copy_in %k[%s, %c0] dims [0, 1] to %kt : memref<?x64xbf16> to memref<64x64xbf16, #shared>
+    gdn_tile.copy_in %g[%s] dims [0] to %gt : memref<?xf32> to memref<64xf32, #shared>
+    gdn_tile.ahead teams(1) {
+      %a = gdn_tile.load %kt[%c0, %c0] dims [0, 1] : memref<64x64xbf16, #shared>, vector<64x64xbf16>
+      %p = gdn_tile.mma %a, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+      gdn_tile.store %p, %m[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32, #shared>
+    }
+    gdn_tile.each_warp (%w) in (%c1) {
+      %x = gdn_tile.load %m[%c0, %c0] dims [0, 1] : memref<64x64xf32, #shared>, vector<16x16xf32>
+      %f = gdn_tile.load %gt[%c0] dims [0] : memref<64xf32, #shared>, vector<1x16xf32>
+      %fs = vector.broadcast %f : vector<1x16xf32> to vector<16x16xf32>
+      %y = arith.mulf %x, %fs : vector<16x16xf32>
+      gdn_tile.store %y, %o[%i, %c0] dims [0, 1] : vector<16x16xf32>, memref<?x64xf32>
+    }
+  } {gdn_tile.stages = 3 : i64, gdn_tile.teams = 5 : i64}
+  return
+}
+
+// -----
+
+#shared = #gpu.address_space<workgroup>
+#kernel = #gdn_tile.kernel<warps = 4, layout = accumulator>
+
+// A value that goes from iteration to iteration leaves no turns to take.
+
+// CHECK-LABEL: func @no_turns
+// CHECK-NOT: gdn_tile.roles
+func.func @no_turns(%k: memref<?x64xbf16>, %n: index) attributes {gdn_tile.kernel = #kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %kt = memref.alloc() : memref<64x64xbf16, #shared>
+  %m = memref.alloc() : memref<64x64xf32, #shared>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %c0) -> index {
+    gdn_tile.copy_in %k[%i, %c0] dims [0, 1] to %kt : memref<?x64xbf16> to memref<64x64xbf16, #shared>
+    gdn_tile.ahead teams(1) {
+      %a = gdn_tile.load %kt[%c0, %c0] dims [0, 1] : memref<64x64xbf16, #shared>, vector<64x64xbf16>
+      %p = gdn_tile.mma %a, %kt {transpose_b} : vector<64x64xbf16>, memref<64x64xbf16, #shared> -> vector<64x64xf32>
+      gdn_tile.store %p, %m[%c0, %c0] dims [0, 1] : vector<64x64xf32>, memref<64x64xf32, #shared>
+    }
+    gdn_tile.each_warp (%w) in (%c1) {
+      %x = gdn_tile.load %m[%c0, %c0] dims [0, 1] : memref<64x64xf32, #shared>, vector<16x16xf32>
+      gdn_tile.store %x, %m[%c0, %c0] dims [0, 1] : vector<16x16xf32>, memref<64x64xf32, #shared>
+    }
+    %next = arith.addi %sum, %i : index
+    scf.yield %next : index
+  } {gdn_tile.stages = 3 : i64, gdn_tile.teams = 5 : i64}
+  return
+}

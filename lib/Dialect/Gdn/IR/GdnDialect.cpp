@@ -44,11 +44,11 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t segments, int64_t segmentChunks,
                                    int64_t warps, bool streaming, bool overlap,
                                    Precision precision, int64_t wideFrom,
-                                   bool scoresAhead) {
+                                   bool scoresAhead, int64_t residentFrom) {
   if (phases == Phases::Auto) {
     if (chunk == 0 && valueBlock == 0 && stages == 1 && segments == 0 &&
         segmentChunks == 1 && warps == 1 && !streaming && !overlap &&
-        wideFrom == 0 && !scoresAhead)
+        wideFrom == 0 && !scoresAhead && residentFrom == 0)
       return success();
     return emitError() << "schedule: with phases = auto only precision can be "
                           "asked for; the other fields need phases";
@@ -87,6 +87,11 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "schedule: scores_ahead belongs to split and "
                           "segmented phases, but phases is "
                        << stringifyPhases(phases);
+  if (residentFrom < 0 || residentFrom > limit)
+    return emitError() << "schedule: resident_from must lie in 0.." << limit
+                       << ", but is " << residentFrom;
+  if (residentFrom && !scoresAhead)
+    return emitError() << "schedule: resident_from belongs to scores_ahead";
   if (warps < 1 || warps > 16)
     return emitError() << "schedule: warps must lie in 1..16, but is " << warps;
   if (phases != Phases::Step && (warps != 1 || streaming || overlap))

@@ -85,6 +85,16 @@ GdnTileDialect::verifyOperationAttribute(Operation *op,
                                << "' must be a positive i64 on an scf.for";
     return success();
   }
+  if (attribute.getName() == kTeamsAttrName) {
+    auto teams = dyn_cast<IntegerAttr>(attribute.getValue());
+    if (!op->hasAttr(kStagesAttrName) || !teams ||
+        !teams.getType().isInteger(64) || teams.getInt() < 1 ||
+        teams.getInt() > kMaxTeams)
+      return op->emitOpError()
+             << "'" << kTeamsAttrName << "' must be an i64 in 1.." << kMaxTeams
+             << " on an scf.for with '" << kStagesAttrName << "'";
+    return success();
+  }
   if (attribute.getName() != kKernelAttrName)
     return success();
   auto func = dyn_cast<FunctionOpInterface>(op);

@@ -9,6 +9,7 @@
 
 #include "llvm/Support/MathExtras.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/STLExtras.h"
@@ -112,8 +113,12 @@ LogicalResult RolesOp::verify() {
     if ((warps == kernel.getWarps() || warps == kWarpsOfGroup) &&
         getFirstWarp(role) % warps == 0)
       continue;
+    // Those of single warps lie in each by itself, and constants anywhere.
     WalkResult walk = role.getBody().walk([&](Operation *op) {
-      return hasFragments(op) ? WalkResult::interrupt() : WalkResult::advance();
+      bool isOfWarp =
+          isa<arith::ConstantOp>(op) || op->getParentOfType<EachWarpOp>();
+      return hasFragments(op) && !isOfWarp ? WalkResult::interrupt()
+                                           : WalkResult::advance();
     });
     if (walk.wasInterrupted())
       return role.emitOpError("holds fragments, but ")
@@ -141,10 +146,12 @@ LogicalResult TeamOp::verify() {
 LogicalResult RoleOp::verify() {
   if (getWarps() < 1 || getWarps() > 16)
     return emitOpError("expects 1 to 16 warps, but has ") << getWarps();
-  if (getTeams() < 1 || getTeams() > 3 || getWarps() % getTeams() != 0 ||
+  if (getTeams() < 1 || getTeams() > kMaxTeams ||
+      getWarps() % getTeams() != 0 ||
       (getTeams() > 1 && !llvm::isPowerOf2_64(getWarpsOfTeam())))
-    return emitOpError("expects 1 to 3 teams of as many warps each, a power of "
-                       "two, but has ")
+    return emitOpError("expects 1 to ")
+           << kMaxTeams
+           << " teams of as many warps each, a power of two, but has "
            << getTeams() << " teams of " << getWarps() << " warps";
   std::optional<uint64_t> registers = getRegisters();
   if (registers && (*registers < 24 || *registers > 256 || *registers % 8 != 0))

@@ -37,12 +37,15 @@ bool LoopSlice::add(Value value, llvm::SetVector<Operation *> &to) {
     return false;
   if (to.contains(op))
     return true;
-  auto load = dyn_cast<memref::LoadOp>(op);
-  bool isRepeatable = load
-                          ? !isShared(load.getMemRefType()) &&
-                                loop.isDefinedOutsideOfLoop(load.getMemRef()) &&
-                                !isWrittenIn(loop, load.getMemRef())
-                          : isMemoryEffectFree(op);
+  Value read;
+  if (auto load = dyn_cast<memref::LoadOp>(op))
+    read = load.getMemRef();
+  else if (auto find = dyn_cast<FindSequenceOp>(op))
+    read = find.getOffsets();
+  bool isRepeatable = read ? !isShared(read.getType()) &&
+                                 loop.isDefinedOutsideOfLoop(read) &&
+                                 !isWrittenIn(loop, read)
+                           : isMemoryEffectFree(op);
   if (!isRepeatable)
     return false;
   for (Value operand : op->getOperands())

@@ -222,6 +222,7 @@ public:
         loops.push_back(loop);
     });
     for (scf::ForOp loop : loops) {
+      loop->removeAttr(kTeamsAttrName); // None without roles.
       int64_t stages =
           loop->getAttrOfType<IntegerAttr>(kStagesAttrName).getInt();
       LoopCopies candidates = findLoopCopies(loop);

@@ -188,6 +188,24 @@ std::optional<LeadLoop> findLeadLoop(scf::ForOp loop) {
   return lead;
 }
 
+// Warps that take turns with what does not run ahead: work of single warps,
+// which nothing goes on with from iteration to iteration.
+bool findTeams(scf::ForOp loop, RoleCandidate &candidate) {
+  auto teams = loop->getAttrOfType<IntegerAttr>(kTeamsAttrName);
+  if (!teams)
+    return true;
+  candidate.teams = teams.getInt();
+  bool isOfWarps =
+      llvm::all_of(loop.getBody()->without_terminator(), [](Operation &op) {
+        return isa<CopyInOp, AheadOp, EachWarpOp, FindSequenceOp>(op) ||
+               isa<memref::LoadOp>(op) || isMemoryEffectFree(&op);
+      });
+  return candidate.ahead && candidate.ahead->op.getTeams() == 1 && isOfWarps &&
+         loop.getNumResults() == 0 && !candidate.lead &&
+         isConstantIntValue(loop.getLowerBound(), 0) &&
+         isConstantIntValue(loop.getStep(), 1);
+}
+
 } // namespace
 
 std::optional<RoleCandidate>
@@ -230,5 +248,7 @@ mlir::gdn_tile::findRoleCandidate(func::FuncOp func) {
         result.storeSlice.add(operands))
       result.stored.push_back({store, copy});
   }
+  if (!findTeams(loop, result))
+    return std::nullopt;
   return result;
 }

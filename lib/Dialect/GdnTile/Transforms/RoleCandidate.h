@@ -75,6 +75,9 @@ struct RoleCandidate {
   LoopSlice storeSlice;
   std::optional<RareTile> rare;
   std::optional<AheadPart> ahead;
+  /// Warps that take turns with what does not run ahead; 0: the kernel's warps
+  /// do that together.
+  int64_t teams = 0;
 };
 
 /// The only loop of a tile program with more than one stage, or the second of

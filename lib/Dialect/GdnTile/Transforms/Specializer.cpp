@@ -19,7 +19,6 @@ using namespace mlir::gdn_tile;
 // third warpgroup, which gives its registers to the others, and so beside warps
 // that run ahead.
 constexpr int64_t kLoadWarps = 3;
-constexpr int64_t kStoreWarps = 1;
 constexpr int64_t kMathRegisters = 240;
 constexpr int64_t kCopyRegisters = 24;
 // Of eight warps beside a warpgroup that runs ahead: with fewer ptxas
@@ -27,14 +26,6 @@ constexpr int64_t kCopyRegisters = 24;
 constexpr int64_t kWideMathRegisters = 208, kWideCopyRegisters = 32;
 // Of a multiprocessor, for each thread of a warpgroup.
 constexpr int64_t kAllRegisters = 65536 / 128;
-// One tile is filled while another is stored, if both fit: large ones, of eight
-// warps or of f32, would take the shared memory of a stage of what is read. Nor
-// is there room for more beside the tiles of what runs ahead.
-constexpr int64_t kStoreStages = 2;
-constexpr int64_t kStoreBytes = 16 * 1024;
-// Of tiles that only the math role reads, beside others that are read ahead.
-constexpr int64_t kMathStages = 2;
-
 Specializer::Specializer(func::FuncOp func, RoleCandidate candidate)
     : func(func), loop(candidate.loop), candidate(std::move(candidate)),
       b(loop.getLoc(), loop) {}
@@ -123,57 +114,14 @@ LogicalResult Specializer::splitBody() {
   return success(llvm::all_of(read, isFree));
 }
 
-// Copies whose tiles the same roles read share a ring.
-void Specializer::groupCopies() {
-  for (CopyInOp copy : candidate.copies.copies) {
-    Value tile = copy.getTile();
-    bool isOfAhead = false, isOfMath = false;
-    for (Operation *user : tile.getUsers()) {
-      if (user == copy || isa<memref::DeallocOp>(user))
-        continue;
-      bool runsAhead = candidate.ahead && candidate.ahead->op->isAncestor(user);
-      (runsAhead ? isOfAhead : isOfMath) = true;
-    }
-    isOfMath |= !isOfAhead;
-    auto *place = llvm::find_if(loaded, [&](const Loaded &group) {
-      return group.isOfMath == isOfMath && group.isOfAhead == isOfAhead;
-    });
-    if (place == loaded.end()) {
-      loaded.emplace_back();
-      place = &loaded.back();
-      place->isOfMath = isOfMath;
-      place->isOfAhead = isOfAhead;
-    }
-    place->tiles.push_back(tile);
-    place->copies.push_back(copy);
-  }
-  // What runs ahead waits for its tiles first. A stage that math holds would
-  // keep the copies behind it back.
-  llvm::sort(loaded, [](const Loaded &a, const Loaded &b) {
-    return a.isOfMath + !a.isOfAhead < b.isOfMath + !b.isOfAhead;
-  });
-  if (!candidate.lead)
-    return;
-  // What is only added is needed late, and has one stage: its bytes are better
-  // spent on what products wait for.
-  leadLoaded.resize(2);
-  for (CopyInOp copy : candidate.lead->copies.copies) {
-    bool isMultiplied =
-        llvm::any_of(copy.getTile().getUsers(), llvm::IsaPred<MmaOp>);
-    Loaded &group = leadLoaded[!isMultiplied];
-    group.tiles.push_back(copy.getTile());
-    group.copies.push_back(copy);
-  }
-  llvm::erase_if(leadLoaded,
-                 [](const Loaded &group) { return group.copies.empty(); });
-}
-
 // Warpgroups start alike; where that gives the math role too few registers, the
 // others hand over theirs. A role that sets its registers is a part of whole
 // warpgroups.
 void Specializer::setRegisters() {
   int64_t teams = candidate.ahead ? candidate.ahead->op.getTeams() : 0;
   loadWarps = kLoadWarps;
+  if (candidate.teams)
+    return; // All have enough.
   if (mathWarps == kGroupWarps && teams == 0)
     return;
   if (candidate.stored.empty())
@@ -187,60 +135,6 @@ void Specializer::setRegisters() {
     return;
   int64_t left = groups * atStart - copyRegisters - mathGroups * mathRegisters;
   aheadRegisters = std::min(left / teams / 8 * 8, kMathRegisters);
-}
-
-// One allocation of `stages` tiles for each tile, and a ring that guards them.
-void Specializer::createRing(Guarded &guarded, int64_t stages,
-                             int64_t producers, int64_t consumers) {
-  for (Value tile : guarded.tiles) {
-    auto type = cast<MemRefType>(tile.getType());
-    SmallVector<int64_t> shape{stages};
-    llvm::append_range(shape, type.getShape());
-    guarded.buffers.push_back(
-        memref::AllocOp::create(b, MemRefType::get(shape, type.getElementType(),
-                                                   MemRefLayoutAttrInterface(),
-                                                   type.getMemorySpace())));
-  }
-  guarded.ring = RingOp::create(b, RingType::get(b.getContext(), stages),
-                                guarded.buffers, producers, consumers);
-}
-
-void Specializer::createRings() {
-  for (Loaded &group : leadLoaded) {
-    bool isMultiplied =
-        llvm::any_of(group.tiles.front().getUsers(), llvm::IsaPred<MmaOp>);
-    createRing(group, isMultiplied ? candidate.lead->stages : 1, loadWarps,
-               mathWarps);
-  }
-  int64_t stages = candidate.stages;
-  for (Loaded &group : loaded) {
-    bool isLate = candidate.ahead && !group.isOfAhead;
-    createRing(group, isLate ? std::min(stages, kMathStages) : stages,
-               loadWarps,
-               mathWarps * group.isOfMath + kGroupWarps * group.isOfAhead);
-  }
-  if (candidate.rare) {
-    rareTiles.tiles = {candidate.rare->copy.getTile()};
-    createRing(rareTiles, /*stages=*/1, loadWarps, mathWarps);
-  }
-  if (candidate.ahead) {
-    // A team that acquires a stage has seen the release before the last only if
-    // there are as many stages as teams, and two, so that one is filled while
-    // the other is read.
-    aheadTiles.tiles = candidate.ahead->outputs;
-    createRing(aheadTiles, std::max<int64_t>(2, candidate.ahead->op.getTeams()),
-               kGroupWarps, mathWarps);
-  }
-  if (candidate.stored.empty())
-    return;
-  int64_t bytes = 0;
-  for (StoredTile &stored : candidate.stored) {
-    storeTiles.tiles.push_back(stored.copy.getTile());
-    auto type = cast<MemRefType>(stored.copy.getTile().getType());
-    bytes += type.getNumElements() * type.getElementTypeBitWidth() / 8;
-  }
-  bool fits = 2 * bytes <= kStoreBytes && !candidate.ahead;
-  createRing(storeTiles, fits ? kStoreStages : 1, mathWarps, kStoreWarps);
 }
 
 RoleOp Specializer::createRole(StringRef name, int64_t warps, int64_t registers,
@@ -492,7 +386,8 @@ void Specializer::buildLeadMath() {
 }
 
 void Specializer::buildMath() {
-  RoleOp role = createRole("math", mathWarps, mathRegisters);
+  int64_t teams = std::max<int64_t>(candidate.teams, 1);
+  RoleOp role = createRole("math", mathWarps * teams, mathRegisters, teams);
   OpBuilder::InsertionGuard guard(b);
   Operation *end = role.getBody().front().getTerminator();
   for (Operation *op : mathOps)
@@ -535,6 +430,12 @@ void Specializer::buildMath() {
   if (candidate.ahead)
     RingReleaseOp::create(b, aheadTiles.ring, iteration);
   loop->removeAttr(kStagesAttrName);
+  if (!candidate.teams)
+    return;
+  loop->removeAttr(kTeamsAttrName);
+  b.setInsertionPoint(loop);
+  loop.setLowerBound(TeamOp::create(b));
+  loop.setStep(arith::ConstantIndexOp::create(b, teams));
 }
 
 // Stores into stages in the place of the copies to global memory: the first
@@ -588,7 +489,7 @@ Operation *Specializer::sinkWaits() {
 }
 
 LogicalResult Specializer::run() {
-  mathWarps = getKernelAttr(func).getWarps();
+  mathWarps = candidate.teams ? 1 : getKernelAttr(func).getWarps();
   if (failed(splitBody()))
     return failure();
   groupCopies();
@@ -604,7 +505,10 @@ LogicalResult Specializer::run() {
   buildLoad();
   if (storeTiles.ring)
     buildStore();
+  // The role with fragments of the kernel's warps comes first.
   b.setInsertionPointToStart(&roles.getBody().front());
+  if (candidate.teams)
+    b.setInsertionPointAfter(&roles.getBody().front().front());
   buildMath();
   return success();
 }

@@ -70,7 +70,7 @@ private:
   scf::ForOp loop;
   RoleCandidate candidate;
   ImplicitLocOpBuilder b;
-  static constexpr int64_t kGroupWarps = 4;
+  static constexpr int64_t kGroupWarps = 4, kStoreWarps = 1;
   int64_t mathWarps = 0, loadWarps = 0;
   /// Registers of a thread; 0: as at the start of the block.
   int64_t mathRegisters = 0, aheadRegisters = 0, copyRegisters = 0;

@@ -74,6 +74,7 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     | `segment_chunks` | with `segmented`: least number of chunks of a segment, 1 unless given |
     | `wide_from` | with `split` and `segmented`: blocks of the scan from which they have twice `value_block` rows each; with `step`: sequences times value heads from which a warp has more rows (see below); 0, never, unless given |
     | `scores_ahead` | with `split` and `segmented`: blocks of 128 rows make P themselves (see below) |
+    | `resident_from` | with `scores_ahead`: chunks of a sequence, in the mean, from which the blocks that make T stay (see below); 0, never, unless given |
     | `warps` | `step` phases token by token: warps of a block, 1 to 16 |
     | `streaming` | `step` phases: the caches need not keep the state; pays while all states together are small |
     | `overlap` | `step` phases: launches in front and behind may overlap with this one (programmatic dependent launch; sm_90 and later) |
@@ -154,6 +155,12 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     The bits are the same. It pays where memory is what bounds both kernels: one or two
     value heads per key head.
 
+    With `resident_from` as well, and sequences of so many chunks or more in the mean, T is made by as many blocks as
+    run at once, which take one chunk and head after the other and have roles: a warpgroup for the products of the keys, single
+    warps that invert. Which kernel runs is decided when the function is called, and the bits are the same. For one value head per key
+    head, heads in fours, 64 or 128 key channels, and q, k, gate and beta as they are (raw ones are the other kernel's). Chunks at the end of a sequence take
+    such blocks longer, so it pays for long sequences.
+
     On the GPU `fused` is one kernel, in which eight more warps of each block make T and P of the next chunks while
     four scan: for 16-bit inputs with a gate per head or none, `precision = default`, chunks of 64, a `value_block`
     of 64 and two stages or more, on targets with warpgroup products. It reads and writes least, but T and P of a chunk
@@ -173,7 +180,8 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
     DefaultValuedParameter<"bool", "false">:$overlap,
     Gdn_DefaultEnumParameter<Gdn_Precision, "Precision::Default">:$precision,
     DefaultValuedParameter<"int64_t", "0">:$wide_from,
-    DefaultValuedParameter<"bool", "false">:$scores_ahead);
+    DefaultValuedParameter<"bool", "false">:$scores_ahead,
+    DefaultValuedParameter<"int64_t", "0">:$resident_from);
   let builders = [
     AttrBuilder<(ins "::mlir::gdn::Phases":$phases, "int64_t":$chunk,
                      "int64_t":$valueBlock, "int64_t":$stages,
@@ -181,7 +189,7 @@ def Gdn_ScheduleAttr : AttrDef<Gdn_Dialect, "Schedule"> {
       return $_get($_ctxt, phases, chunk, valueBlock, stages, /*segments=*/0,
                    /*segment_chunks=*/1, /*warps=*/1, /*streaming=*/false,
                    /*overlap=*/false, precision, /*wide_from=*/0,
-                   /*scores_ahead=*/false);
+                   /*scores_ahead=*/false, /*resident_from=*/0);
     }]>
   ];
   let extraClassDeclaration = [{

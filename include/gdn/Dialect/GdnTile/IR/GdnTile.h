@@ -44,6 +44,14 @@ constexpr llvm::StringLiteral kOverlapsAttrName = "gdn_tile.overlaps";
 /// may fill ahead, for gdn-tile-pipeline-copies.
 constexpr llvm::StringLiteral kStagesAttrName = "gdn_tile.stages";
 
+/// Attribute of an scf.for with stages and a gdn_tile.ahead: the number of
+/// warps that take turns with the rest of its iterations, all of which is of
+/// single warps.
+constexpr llvm::StringLiteral kTeamsAttrName = "gdn_tile.teams";
+
+/// Teams of a role that take turns, at most: each has a named barrier.
+constexpr int64_t kMaxTeams = 8;
+
 /// The kernel attribute of a function, or null.
 inline KernelAttr getKernelAttr(Operation *func) {
   return func->getAttrOfType<KernelAttr>(kKernelAttrName);
