@@ -287,7 +287,7 @@ def test_blocks_that_stay(model, K):
     starts = (0, 0, 1, 4000, 4000, 8010, 12500, 12500)
     p = Problem(model, Hqk=4, Hv=4, T=starts[-1], K=K, V=128, starts=starts)
     p = p.but(stages=3, chunk=64, value_block=128, scores_ahead=True)
-    (stays,), (usual,) = load(p.but(resident_from=1).text()), load(p.text())
+    stays, usual = load(p.but(resident_from=1).text(), p.text())
     x = inputs(p)
     x["k"][:, 100:140] = x["k"][:, 100:101]
     want = expected(p, x)
